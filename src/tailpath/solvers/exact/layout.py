@@ -25,9 +25,8 @@ from tailpath.analysis.core import core_of
 from tailpath.analysis.tables import ModelLayout
 from tailpath.dp.budget_model import Changes
 from tailpath.dp.layout_builders import lay_out, unavoidable_costs
-from tailpath.errors import ModelError
 from tailpath.graph import Array, IntArray, members_of, owners
-from tailpath.model.border import proposed_delta
+from tailpath.model.border import require_unit
 from tailpath.model.records import found_once
 from tailpath.model.ssp import SSP
 from tailpath.policies.budget import BudgetPolicy, steps_of
@@ -35,14 +34,6 @@ from tailpath.solvers.expectation import solve_expected
 
 #: Layouts of up to so many outcomes are stored with their model; larger ones are laid out anew.
 LARGEST_STORED = 2**17
-
-
-def require_unit(ssp: SSP) -> None:
-    if ssp.cost_unit is None:
-        raise ModelError(
-            "the costs have no common unit that is coarse enough to count in; give the width of a"
-            f" grid with --delta D (delta=), such as {proposed_delta(ssp):g}"
-        )
 
 
 def layout_of(ssp: SSP, skip: str = "") -> ModelLayout:
@@ -53,9 +44,8 @@ def layout_of(ssp: SSP, skip: str = "") -> ModelLayout:
 
 
 def _laid_out(ssp: SSP, skip: str) -> ModelLayout:
-    assert ssp.cost_unit is not None
-    core, expected = core_of(ssp), solve_expected(ssp)
-    value = core.to_nodes(expected.value) / float(ssp.cost_unit)
+    core, expected, unit = core_of(ssp), solve_expected(ssp), require_unit(ssp)
+    value = core.to_nodes(expected.value) / float(unit)
     rows = core.transitions.replaced(level=core.level)
     risk_neutral = np.zeros(ssp.n_choices, dtype=np.bool_)
     risk_neutral[expected.choices[expected.choices >= 0]] = True
@@ -75,7 +65,7 @@ def _laid_out(ssp: SSP, skip: str) -> ModelLayout:
         risk_neutral=expected.choices,
         choice=core.choice[layout.choice],
         node_of=position[core.node_of],
-        unit=ssp.cost_unit,
+        unit=unit,
         lower=expected.lower,
         upper=expected.upper,
         error=ssp.probability_error,

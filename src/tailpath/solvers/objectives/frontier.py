@@ -18,7 +18,7 @@ from tailpath.dp.budget_model import EXCESS, LATE
 from tailpath.errors import OptionError
 from tailpath.evaluation.evaluate import evaluate_for
 from tailpath.graph import FloatArray
-from tailpath.model.border import Border, less, rounded_both_ways, shifted
+from tailpath.model.border import Border, less, require_unit, rounded_both_ways, shifted
 from tailpath.model.cost_units import in_units
 from tailpath.model.records import Record, Series, Shown
 from tailpath.model.ssp import SSP
@@ -28,7 +28,6 @@ from tailpath.pictures.style import Axes
 from tailpath.policies.policy import Policy, on_model
 from tailpath.risk.measure import Measure, is_cvar
 from tailpath.risk.measures import Late, Shortfall, parse
-from tailpath.solvers.exact.layout import require_unit
 from tailpath.solvers.expectation import solve_expected
 from tailpath.solvers.objectives.chords import SAME
 from tailpath.solvers.objectives.least_means import VANISHED, RiskNeutral, Trade, least_means
@@ -147,7 +146,13 @@ class Frontier(Shown, Series[Corner]):
         >>> round(tp.frontier(ssp, "cvar(0.1)").least_mean(45), 6)
         27.0
         """
-        return self._at(risk + SAME * abs(risk) + 2 * math.ulp(risk) * self._border.moves)
+        risk += SAME * abs(risk) + 2 * math.ulp(risk) * self._border.moves
+        point = int(np.searchsorted(self.risk, risk, side="right")) - 1
+        if point < 0 or point + 1 == len(self.corners):
+            return math.inf if point < 0 else self.corners[-1].mean
+        a, b = self.corners[point], self.corners[point + 1]
+        share = min(max((risk - a.risk) / (b.risk - a.risk), 0.0), 1.0)
+        return a.mean + (b.before - a.mean) * share
 
     def bounds(self, risk: float) -> tuple[float, float]:
         """Between which means the least mean at a given risk lies.
@@ -179,15 +184,6 @@ class Frontier(Shown, Series[Corner]):
     @property
     def _border(self) -> Border:
         return Border(self.corners[0].ssp if self.given is None else self.given)
-
-    def _at(self, risk: float) -> float:
-        point = int(np.searchsorted(self.risk, risk, side="right")) - 1
-        if point < 0 or point + 1 == len(self.corners):
-            return math.inf if point < 0 else self.corners[-1].mean
-        a, b = self.corners[point], self.corners[point + 1]
-        return a.mean + (b.before - a.mean) * min(
-            max((risk - a.risk) / (b.risk - a.risk), 0.0), 1.0
-        )
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the frontier as a picture to choose from.
@@ -376,8 +372,7 @@ def budget_level(measure: Shortfall, unit: Fraction) -> int:
 
 def axis_of(ssp: SSP, measure: Measure, most: float) -> Axis | None:
     """How a measure is read off tables, up to some risk; None where no policy has less of it."""
-    assert ssp.cost_unit is not None
-    unit = ssp.cost_unit
+    unit = require_unit(ssp)
     deadline = isinstance(measure, Late) and measure.curve is not None
     if not (is_cvar(measure) or deadline or isinstance(measure, Shortfall)):
         raise OptionError(

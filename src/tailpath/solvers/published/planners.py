@@ -29,7 +29,7 @@ from tailpath.kernels.atom_policy import VERTEX, beats
 from tailpath.kernels.quantile import make_linear, write_node
 from tailpath.kernels.segments import merge_node, new_scratch
 from tailpath.model.ssp import SSP
-from tailpath.options import Progress, takes_model
+from tailpath.options import Progress, takes_model, warn_caller
 from tailpath.policies.atoms import Atoms
 from tailpath.solvers.published.solution import (
     AtomSolution,
@@ -48,8 +48,8 @@ from tailpath.solvers.published.sweeps import (
     iterate,
     merge_sweep,
     start_from_risk_neutral,
-    warn_unless_converged,
 )
+from tailpath.texts import count
 
 
 @takes_model
@@ -142,7 +142,11 @@ def solve_by_sweeps(
     sweep = operator.sweep(augmented)
     progression = iterate(sweep, tolerance, settings.max_sweeps, progress)
     tables = operator.tables(augmented, settings.rule)
-    warn_unless_converged(progression, tolerance)
+    if not progression.converged:
+        warn_caller(
+            f"no convergence within {count(progression.sweeps, 'sweep')}: the last one still moved"
+            f" a value by {progression.residual:.3g}, the tolerance is {tolerance:g}"
+        )
     make_arrive(augmented, tables, settings.rule)
     return solution_of(augmented, tables, progression, settings, inner)
 
