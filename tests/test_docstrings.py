@@ -26,7 +26,6 @@ REFERENCE = runpy.run_path(str(HERE.parent / "docs" / "make_reference.py"))
 REGISTERS = DOMAINS, FORMATS, METHODS, MEASURES
 #: Methods that only the package calls; they need no example.
 INSIDE = {
-    "from_changes",
     "moved",
     "as_limit",
     "solved",

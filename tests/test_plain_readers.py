@@ -50,7 +50,9 @@ POLICIES = {
     "atom": (RIVER, tp.solve_cvar_quantile(RIVER, tp.log_atoms(0.01, 5)).policy(0.1)),
     "atom grids": (
         ROADS,
-        tp.solve_cvar_quantile(ROADS, tp.log_atoms(0.01, 4), adapt=0.01).policy(0.2),
+        tp.solve_cvar_quantile(
+            ROADS, lambda state: tp.log_atoms(0.01, 4 if state == ROADS.start else 3)
+        ).policy(0.2),
     ),
     "markov": (RIVER, tp.solve_expected(RIVER).policy),
     "memory": (ROADS, counting()),

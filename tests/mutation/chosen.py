@@ -106,12 +106,6 @@ CHOSEN = (
         "tests/dp tests/solvers/test_expectation.py",
     ),
     Chosen(
-        "solvers/published/sweeps.py",
-        "if before and settled:",
-        "if before or settled:",
-        "tests/solvers/published/test_adaptive.py tests/solvers/published/test_variants.py",
-    ),
-    Chosen(
         "kernels/shortest_paths.py",
         "if cost < out_distance[source]:",
         "if cost <= out_distance[source]:",

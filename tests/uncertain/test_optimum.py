@@ -307,6 +307,17 @@ def test_a_friend_keeps_away_from_dead_ends():
     assert tp.solve_on_time(model, 3).probability(3) == pytest.approx(0.1)
 
 
+def test_the_mean_needs_no_cost_unit():
+    """Everything else does, and is told what helps: `delta` is not for intervals."""
+    rows = [("s", "a", "g", (0.4, 0.6), 1.0), ("s", "a", "g", (0.4, 0.6), 2**0.5)]
+    model = tp.IntervalSSP.from_outcomes(rows, "s", ["g"])
+    assert model.cost_unit is None
+    assert tp.solve(model, "mean").value == tp.solve_expected(model).cost()
+    for measure in ("cvar(0.1)", "var(0.1)", "late(1)", "shortfall(1)"):
+        with pytest.raises(ModelError, match=r"round them to a grid first$"):
+            tp.solve(model, measure)
+
+
 def test_what_is_refused_says_why():
     model = robot({2, 3})
     with pytest.raises(OptionError, match="nature would not be the same"):

@@ -22,8 +22,6 @@ tell from 1 are added up as the decimals they stand for.
 
 from __future__ import annotations
 
-from functools import cached_property
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -63,28 +61,16 @@ def reachable_states(ssp: SSP) -> BoolArray:
     return ssp.by_state.reachable(ssp.start_index)
 
 
-class _Backward:
-    """Searches against the edges; what leads into each state is sorted once."""
-
-    def __init__(self, ssp: SSP) -> None:
-        self.ssp = ssp
-
-    @cached_property
-    def into(self) -> tuple[Array, ...]:
-        into = self.ssp.transitions.transpose(self.ssp.n_states)
-        return into.row_start, into.target, self.ssp.choice_state
-
-    def reach(self, reached: BoolArray, allowed: BoolArray) -> None:
-        graph.backward_reach(*self.into, allowed, reached)
-
-    def close(self, inside: BoolArray, allowed: BoolArray) -> None:
-        graph.close_under_choices(*self.into, inside, allowed)
+def _backward(ssp: SSP) -> tuple[Array, ...]:
+    """What leads into each state, for searches against the edges."""
+    into = ssp.transitions.transpose(ssp.n_states)
+    return into.row_start, into.target, ssp.choice_state
 
 
 def dead_ends(ssp: SSP) -> BoolArray:
     """The states from which no policy reaches a goal with positive probability."""
     reached = ssp.is_goal.copy()
-    _Backward(ssp).reach(reached, np.ones(ssp.n_choices, dtype=np.bool_))
+    graph.backward_reach(*_backward(ssp), np.ones(ssp.n_choices, dtype=np.bool_), reached)
     return ~reached
 
 
@@ -101,11 +87,11 @@ def surely_zero_cost_states(ssp: SSP) -> BoolArray:
 
 def _almost_sure_by(ssp: SSP, allowed: BoolArray) -> tuple[BoolArray, BoolArray]:
     """The same by allowed choices alone."""
-    backward = _Backward(ssp)
+    into = _backward(ssp)
     almost_sure, safe = np.ones(ssp.n_states, dtype=np.bool_), allowed
     while True:
         reached = ssp.is_goal.copy()
-        backward.reach(reached, safe)
+        graph.backward_reach(*into, safe, reached)
         if np.array_equal(reached, almost_sure):
             return almost_sure, safe
         almost_sure = reached
@@ -117,7 +103,7 @@ def every_policy_is_proper(ssp: SSP) -> bool:
     """Whether no policy, from any state, can fail to reach a goal with probability 1."""
     inside = ~ssp.is_goal
     allowed = np.ones(ssp.n_choices, dtype=np.bool_)
-    _Backward(ssp).close(inside, allowed)
+    graph.close_under_choices(*_backward(ssp), inside, allowed)
     return not bool(inside.any())
 
 

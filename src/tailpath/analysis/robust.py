@@ -9,7 +9,6 @@ beyond every budget that counts.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
@@ -31,20 +30,11 @@ from tailpath.dp.budget_model import BASE, EXCESS, LATE, NO_LOSS, SLOPE, TO_GO
 from tailpath.dp.games import Game
 from tailpath.dp.layout_builders import lay_out, unavoidable_costs
 from tailpath.dp.real_budgets import Excess, RealBudgets
-from tailpath.errors import ModelError
 from tailpath.graph import Array, FloatArray, IntArray, Transitions, members_of, offsets_of, owners
 from tailpath.kernels.jit import frozen
+from tailpath.model.border import require_unit
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.records import found_once
-
-
-def unit_to_count_in(model: IntervalSSP) -> Fraction:
-    if model.cost_unit is None:
-        raise ModelError(
-            "the costs have no common unit that is coarse enough to count in; round them to a grid"
-            " first"
-        )
-    return model.cost_unit
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,7 +130,7 @@ class Robust:
         handed probability in its turn.
         """
         game, nodes, choice = self._rows
-        ssp, n, unit = self.model.inside, len(nodes), unit_to_count_in(self.model)
+        ssp, n, unit = self.model.inside, len(nodes), require_unit(self.model)
         given, bounds = game.rows, self.optimum.bounds
         assert given.level is not None
         rows = Transitions(

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tailpath.graph import Transitions
+from tailpath.graph import Transitions, owners
 from tailpath.kernels.jit import Array, frozen, kernel
 from tailpath.kernels.steps import NO_STEPS, Steps, step_choice
 
@@ -79,9 +79,9 @@ class Ring(NamedTuple):
     """Rows, and the probabilities that are open, by bucket and node.
 
     `cell` is jump * stride + target: how far the cell that is entered lies behind the first cell of
-    the bucket that is left; `n_far` of them jump over the ring. `in_use` marks the blocks of
-    2^BLOCK cells that hold any mass. Other blocks hold what they held last, or anything: they are
-    cleared when they are next used.
+    the bucket that is left; `n_far` of them jump over the ring, those from `near_end` of a row on.
+    `in_use` marks the blocks of 2^BLOCK cells that hold any mass. Other blocks hold what they held
+    last, or anything: they are cleared when they are next used.
 
     In the overflow `first[epoch % E]` is an entry or -1, and `after` the next in its list. Unused
     entries have mass 0 and form a list of their own.
@@ -93,6 +93,7 @@ class Ring(NamedTuple):
     n_far: int
     node: Array  # int64 (n + 1,)
     row_start: Array  # int64 (R + 1,)
+    near_end: Array  # int64 (R,)
     cell: Array  # uint64 (T,)
     probability: Array  # float64 (T,)
     trapped: Array  # uint8 (n,) or (0,)
@@ -119,9 +120,15 @@ def lay_out(space: Space, start: int, most_cells: int) -> tuple[Ring, Any]:
     cell, probability = cell[: row_start[-1]], probability[: row_start[-1]]
     shift = _ring_shift(cell, stride, longest + 1, most_cells)
     cells = stride << shift
-    n_far = 0 if longest < 1 << shift else int(np.count_nonzero(cell >= U(cells)))
+    n_far, near_end = 0, row_start[1:]
+    if longest >= 1 << shift:
+        far, source = cell >= U(cells), owners(row_start)
+        order = np.argsort(2 * source + far, kind="stable")
+        cell, probability = cell[order], probability[order]
+        n_far = int(np.count_nonzero(far))
+        near_end = near_end - np.bincount(source[far], minlength=len(near_end))
     masses = np.empty(cells), np.zeros(cells >> BLOCK, np.uint8)
-    fixed = frozen(space.node, row_start, cell, probability, space.trapped)
+    fixed = frozen(space.node, row_start, near_end, cell, probability, space.trapped)
     overflow = np.full(min((longest >> shift) + 3, MAX_LISTS), -1), *_unused(0)
     ring = Ring(n, shift, stride, n_far, *fixed, *masses, *overflow)  # type: ignore[call-arg]
     state: Any = np.zeros(1, STATE)[0]
@@ -332,7 +339,8 @@ def _begin_epoch(ring: Ring, state: Any) -> None:
 @kernel
 def _send_on(ring: Ring, steps: Steps, state: Any) -> None:
     """Send on what the nodes of a bucket hold; it stays there, too."""
-    row_start, row_cell, probability = ring.row_start, ring.cell, ring.probability
+    row_start, near_end = ring.row_start, ring.near_end
+    row_cell, probability = ring.cell, ring.probability
     cell_mass, in_use = ring.mass, ring.in_use
     stride, n_cells = U(ring.stride), U(len(cell_mass))
     first = U(state.bucket % (1 << ring.shift)) * stride
@@ -362,34 +370,34 @@ def _send_on(ring: Ring, steps: Steps, state: Any) -> None:
                     state.no_action = row
                     return
                 row = U(chosen)
-            for t in range(U(row_start[row]), U(row_start[row + ONE])):
-                cell = row_cell[t]
-                if cell >= n_cells:
-                    _leave_ring(ring, state, cell, mass * probability[t])
-                    continue
-                cell += first
+            for t in range(U(row_start[row]), U(near_end[row])):
+                cell = first + row_cell[t]
                 if cell >= n_cells:
                     cell -= n_cells
                 if in_use[cell >> BITS] == 0:
                     use_block(cell_mass, in_use, cell >> BITS)
                     new_blocks += 1
                 cell_mass[cell] += mass * probability[t]
+            # A call inside the loop would slow down what calls nothing.
+            if near_end[row] < row_start[row + ONE]:
+                _leave_ring(ring, state, row, mass)
     state.expanded += expanded
     state.n_in_use += new_blocks
     state.dropped += dropped
 
 
 @kernel
-def _leave_ring(ring: Ring, state: Any, cell: int, mass: float) -> None:
-    """Send on what jumps over the ring."""
-    bucket = state.bucket + np.int64(cell // U(ring.stride))
-    entry, slot = state.unused, (bucket >> ring.shift) % len(ring.first)
-    state.unused = ring.after[entry]
-    ring.far_bucket[entry], ring.far_node[entry] = bucket, cell % U(ring.stride)
-    ring.far_mass[entry] = mass
-    ring.after[entry] = ring.first[slot]
-    ring.first[slot] = entry
-    state.n_overflow += 1
+def _leave_ring(ring: Ring, state: Any, row: int, mass: float) -> None:
+    """Send on what jumps over the ring from a row."""
+    for t in range(U(ring.near_end[row]), U(ring.row_start[row + ONE])):
+        bucket = state.bucket + np.int64(ring.cell[t] // U(ring.stride))
+        entry, slot = state.unused, (bucket >> ring.shift) % len(ring.first)
+        state.unused = ring.after[entry]
+        ring.far_bucket[entry], ring.far_node[entry] = bucket, ring.cell[t] % U(ring.stride)
+        ring.far_mass[entry] = mass * ring.probability[t]
+        ring.after[entry] = ring.first[slot]
+        ring.first[slot] = entry
+        state.n_overflow += 1
 
 
 @kernel

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tailpath.analysis.reachability import almost_sure_under_nature
-from tailpath.analysis.robust import robust, unit_to_count_in
+from tailpath.analysis.robust import robust
 from tailpath.dp.backup import ADVERSARIAL, COOPERATIVE
 from tailpath.dp.real_budgets import Least
 from tailpath.errors import (
@@ -33,6 +33,7 @@ from tailpath.evaluation.product import (
     uncertain_outcomes,
 )
 from tailpath.graph import IntArray
+from tailpath.model.border import require_unit
 from tailpath.model.cost_units import in_units
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.records import Record
@@ -217,7 +218,7 @@ class CostBand(Record):
 
     @property
     def _unit(self) -> float:
-        return float(unit_to_count_in(self.product))
+        return float(require_unit(self.product))
 
     # ------------------------------------------------------------------ the distribution
 
@@ -262,7 +263,7 @@ class CostBand(Record):
             raise OptionError(f"{x!r} is not a cost")
         if x < 0:
             return 0.0, 0.0
-        unit = unit_to_count_in(self.product)
+        unit = require_unit(self.product)
         level = math.floor(in_units(x, unit)) if x < LONGEST * self._unit else LONGEST
         if level >= LONGEST:
             raise LimitExceededError(f"{x:g} lies more than {LONGEST} cost units away", (0.0, 1.0))

@@ -13,10 +13,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tailpath.analysis.robust import Robust, robust, unit_to_count_in
+from tailpath.analysis.robust import Robust, robust
 from tailpath.errors import LimitExceededError
 from tailpath.graph import FloatArray, IntArray
 from tailpath.kernels.rounding import SAME_MASS
+from tailpath.model.border import require_unit
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP, Name
 from tailpath.policies.chain import CostChain
@@ -110,7 +111,7 @@ class Lateness:
             units, before = 2 * units, float(late[-1])
         raise LimitExceededError(
             f"the VaR at {alpha:g} lies more than {LONGEST} cost units away",
-            (LONGEST * float(unit_to_count_in(self.product)), math.inf),
+            (LONGEST * float(require_unit(self.product)), math.inf),
         )
 
 

@@ -25,8 +25,6 @@ from tailpath.model.ssp import FloatArray
 
 #: The tightest the solver takes, for feasibility and for reduced costs.
 TIGHTEST = 1e-10
-#: The smallest matrix entry that the solver takes.
-SMALLEST = 1e-12
 
 
 def _highs() -> Any:
@@ -102,14 +100,11 @@ class TailPrograms:
         return np.maximum(self._shares, 0.0)
 
     def _model(self, size: int, count: int) -> Any:
-        """Rows of ones, one a level, each over columns of its own that must sum to 1; costs and
-        bounds come later.
-        """
+        """The programs of so many levels over so many segments each."""
         if (size, count) not in self._models:
-            each = np.ones(count)
-            model = _solver(np.zeros(size * count), each, each, np.repeat(np.eye(count), size, 1))
-            self._check(model.changeObjectiveSense(_highs().ObjSense.kMaximize), "turn the sense")
-            self._models[size, count] = model
+            self._models[size, count] = _solver(size, count)
+            turned = self._models[size, count].changeObjectiveSense(_highs().ObjSense.kMaximize)
+            self._check(turned, "turn the sense")
         return self._models[size, count]
 
     def _check(self, status: Any, what: str) -> None:
@@ -125,23 +120,20 @@ def _scaled(slope: FloatArray) -> FloatArray:
     return np.asarray(np.ldexp(slope, -np.frexp(np.abs(slope).max(initial=0.0))[1]))
 
 
-def _solver(cost: FloatArray, lower: FloatArray, upper: FloatArray, matrix: FloatArray) -> Any:
-    """The simplex method, as accurate as it gets, for the program of `cost @ x` with
-    `lower <= matrix @ x <= upper` and x in [0, 1].
+def _solver(size: int, count: int) -> Any:
+    """The simplex method, as accurate as it gets, for `count` sums of `size` columns in [0, 1] that
+    are 1; costs and bounds come later.
     """
     highspy = _highs()
-    program = highspy.HighsLp()
-    program.num_row_, program.num_col_ = matrix.shape
-    program.col_cost_, program.col_lower_ = cost, np.zeros(len(cost))
-    program.col_upper_ = np.ones(len(cost))
-    program.row_lower_, program.row_upper_ = lower, upper
-    # The solver takes no entries below 1e-9 unless told, and none below 1e-12; those are far below
-    # its tolerances.
-    row, column = np.nonzero(np.abs(matrix) > 2 * SMALLEST)
+    program, columns = highspy.HighsLp(), size * count
+    program.num_row_, program.num_col_ = count, columns
+    program.col_cost_, program.col_lower_ = np.zeros(columns), np.zeros(columns)
+    program.col_upper_ = np.ones(columns)
+    program.row_lower_, program.row_upper_ = np.ones(count), np.ones(count)
     program.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-    program.a_matrix_.start_ = np.searchsorted(row, np.arange(len(matrix) + 1)).astype(np.int32)
-    program.a_matrix_.index_ = column.astype(np.int32)
-    program.a_matrix_.value_ = matrix[row, column]
+    program.a_matrix_.start_ = np.arange(0, columns + 1, size, dtype=np.int32)
+    program.a_matrix_.index_ = np.arange(columns, dtype=np.int32)
+    program.a_matrix_.value_ = np.ones(columns)
     model = highspy.Highs()
     options = {
         "output_flag": False,
@@ -150,10 +142,9 @@ def _solver(cost: FloatArray, lower: FloatArray, upper: FloatArray, matrix: Floa
         "threads": 1,
         "primal_feasibility_tolerance": TIGHTEST,
         "dual_feasibility_tolerance": TIGHTEST,
-        "small_matrix_value": SMALLEST,
     }
     taken = [model.setOptionValue(name, value) for name, value in options.items()]
     taken.append(model.passModel(program))
     if any(status != highspy.HighsStatus.kOk for status in taken):
-        raise TailpathError(f"the LP solver refused a program with {len(cost)} columns: {taken}")
+        raise TailpathError(f"the LP solver refused a program with {columns} columns: {taken}")
     return model

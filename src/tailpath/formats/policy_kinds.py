@@ -268,8 +268,8 @@ class PolicyReader:
         header = self.header
         if header["kind"] == "budget steps":
             unit = positive_fraction(header["unit"]) or header["unit"]
-            policy = BudgetPolicy(ssp, header["budget"], unit=unit, **self._arrays(_STEPS))
-            return policy.by_deadline() if header["deadline"] else policy
+            more = {"unit": unit, "deadline": header["deadline"], **self._arrays(_STEPS)}
+            return BudgetPolicy(ssp, header["budget"], **more)
         arrays = self._arrays(_ATOMS)
         if header["kind"] == "atom grids":
             own, of_state = self._arrays(_GRIDS).values()

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from tailpath.errors import LimitExceededError, OptionError
+from tailpath.errors import LimitExceededError, ModelError, OptionError
 from tailpath.graph import FloatArray
 from tailpath.model.checks import LARGEST_COST
 from tailpath.model.cost_units import (
@@ -38,7 +38,7 @@ from tailpath.model.cost_units import (
 )
 from tailpath.model.endings import within
 from tailpath.model.interval import IntervalSSP
-from tailpath.model.potential import NEAREST, Reduction, unmoved
+from tailpath.model.potential import NEAREST
 from tailpath.model.ssp import SSP
 from tailpath.options import Progress, warn_caller
 
@@ -80,10 +80,6 @@ class Border:
         return model
 
     @property
-    def _reduction(self) -> Reduction:
-        return self.given.reduction if self.moves else unmoved(self.given)
-
-    @property
     def solved(self) -> SSP:
         """The model that is solved: on the grid, with costs rounded up."""
         return self.model if self.delta is None else rounded(self.model, self.delta, up=True)
@@ -101,7 +97,7 @@ class Border:
     @property
     def exact(self) -> bool:
         """Whether the costs of the model that is solved are exact, not just the nearest floats."""
-        return not self.moves or self._reduction.exact
+        return not self.moves or self.given.reduction.exact
 
     @property
     def cost_error(self) -> float:
@@ -111,7 +107,8 @@ class Border:
     @property
     def potential(self) -> FloatArray:
         """What every run from each state costs more: an array of float64, shape (n_states,)."""
-        return self._reduction.values
+        values: FloatArray = self.given.reduction.values
+        return values
 
     # ------------------------------------------------------------------ there
 
@@ -242,6 +239,18 @@ def shifted_costs(costs: FloatArray, unit: Fraction | None, by: Fraction) -> Flo
 # ---------------------------------------------------------------------- costs on a grid
 
 
+def require_unit(model: SSP | IntervalSSP) -> Fraction:
+    unit, remedy = model.cost_unit, "round them to a grid first"
+    if unit is None:
+        if isinstance(model, SSP):
+            width = f"{proposed_delta(model):g}"
+            remedy = f"give the width of a grid with --delta D (delta=), such as {width}"
+        raise ModelError(
+            f"the costs have no common unit that is coarse enough to count in; {remedy}"
+        )
+    return unit
+
+
 def proposed_delta(ssp: SSP) -> float:
     """About a thousandth of the largest cost, as a power of ten."""
     return float(10.0 ** (np.floor(np.log10(ssp.outcome_cost.max())) - 3))
@@ -275,7 +284,12 @@ def rounded_down(ssp: SSP, delta: Any) -> SSP | None:
     expected cost is a lower bound as well.
     """
     below = rounded(ssp, delta, up=False)
-    joined = _joined(ssp, below)
+    # The number of states in the largest component joined by steps that rounding made free.
+    zero_cost = (below.outcome_level == 0) & ~ssp.is_goal[ssp.outcome_target]
+    component, size = ssp.by_state.only(zero_cost).components()
+    inside = zero_cost & ssp.by_state.within(component) & (ssp.outcome_cost > 0)
+    source = ssp.by_state.source[inside]
+    joined = int(np.bincount(component, minlength=size)[component[source]].max(initial=0))
     if joined:
         least = float(ssp.outcome_cost[ssp.outcome_cost > 0].min())
         warn_caller(
@@ -284,15 +298,6 @@ def rounded_down(ssp: SSP, delta: Any) -> SSP | None:
             " gives closer bounds"
         )
     return below if joined <= MOST_JOINED else None
-
-
-def _joined(ssp: SSP, below: SSP) -> int:
-    """The number of states in the largest component joined by steps that rounding made free."""
-    zero_cost = (below.outcome_level == 0) & ~ssp.is_goal[ssp.outcome_target]
-    component, count = ssp.by_state.only(zero_cost).components()
-    inside = zero_cost & ssp.by_state.within(component) & (ssp.outcome_cost > 0)
-    source = ssp.by_state.source[inside]
-    return int(np.bincount(component, minlength=count)[component[source]].max(initial=0))
 
 
 def _step(delta: Any) -> Fraction:

@@ -167,18 +167,13 @@ class Faults:
         return found
 
 
-class Cells:
+class Cells(NamedTuple):
     """The numbers and marks in the columns of a table."""
 
-    def __init__(
-        self,
-        table: OutcomeTable,
-        faults: Faults,
-        columns: Mapping[str, Categorical],
-        called: Mapping[str, Any],
-    ) -> None:
-        self.table, self.faults = table, faults
-        self.columns, self.called = columns, called
+    table: OutcomeTable
+    faults: Faults
+    columns: Mapping[str, Categorical]
+    called: Mapping[str, Any]
 
     def numbers(self, what: str) -> FloatArray:
         return np.asarray(self._values(what)[self.columns[what].codes])

@@ -88,7 +88,15 @@ def clock(
 
     def ahead(state: At, action: Any) -> Iterator[tuple[Any, Name, Any]]:
         for probability, place, duration in outcomes(state.place, action, state.time):
-            later = _later(state, action, duration)
+            location = f"place {state.place!r} at {state.time}, action {action!r}"
+            refusal = ModelError(
+                f"{location} has the duration {duration!r}; durations must be 0 or more"
+            )
+            exact = refused_unless_number(duration, refusal)
+            if exact < 0:
+                raise refusal
+            # Exactly: 0.1 and 0.2 hours later it is 0.3.
+            later = plain_number(as_fraction(state.time) + exact)
             yield probability, place if is_goal(place) else At(place, min(later, last)), duration
 
     ssp = SSP.from_functions(
@@ -101,13 +109,3 @@ def clock(
     )
     note = f"states are places from {first} to {last}; later times count as {last}"
     return replace(ssp, notes=(note,))
-
-
-def _later(state: At, action: Any, duration: Any) -> Any:
-    """The time after a duration, exactly: 0.1 and 0.2 hours later it is 0.3."""
-    location = f"place {state.place!r} at {state.time}, action {action!r}"
-    refusal = ModelError(f"{location} has the duration {duration!r}; durations must be 0 or more")
-    exact = refused_unless_number(duration, refusal)
-    if exact < 0:
-        raise refusal
-    return plain_number(as_fraction(state.time) + exact)

@@ -232,17 +232,14 @@ class IntervalSSP(IntervalBuilder):
 
     # ------------------------------------------------------------------ what it cannot do
 
-    def _refuse(self) -> NoReturn:
-        raise OptionError(
-            "this needs known probabilities, and the model has intervals; use model.nominal(), or"
-            " a function that accepts intervals: solve_expected, solve_cvar_exact, solve_on_time,"
-            " solve and evaluate"
-        )
-
     def __getattr__(self, name: str) -> NoReturn:
         # What only a model with known probabilities has.
         if not name.startswith("_") and (hasattr(SSP, name) or name in SSP.__dataclass_fields__):
-            self._refuse()
+            raise OptionError(
+                "this needs known probabilities, and the model has intervals; use model.nominal(),"
+                " or a function that accepts intervals: solve_expected, solve_cvar_exact,"
+                " solve_on_time, solve and evaluate"
+            )
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     # ------------------------------------------------------------------ how it shows itself

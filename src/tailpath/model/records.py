@@ -119,13 +119,9 @@ def _same(a: Any, b: Any) -> bool:
 
 def _trace(value: Any) -> Any:
     """A cheap property that equal values share."""
-    return (
-        value
-        if isinstance(value, (str, int, float, bool, type(None)))
-        else np.shape(value)
-        if isinstance(value, np.ndarray)
-        else 0
-    )
+    if isinstance(value, np.ndarray):
+        return value.shape
+    return value if isinstance(value, (str, int, float, bool, type(None))) else 0
 
 
 # ---------------------------------------------------------------------- what is found out about it

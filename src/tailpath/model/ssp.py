@@ -9,10 +9,11 @@ long as no cycle has a negative cost (`potential.py`). All checks happen once, w
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -256,6 +257,33 @@ class SSP(SSPBuilder):
             return self._state_index[state]
         raise ModelError(f"the model has no state {state!r}")
 
+    def state_indices(self, states: Collection[Name]) -> IntArray:
+        """The indices of several states.
+
+        Parameters
+        ----------
+        states : collection of hashable
+            Names of states.
+
+        Returns
+        -------
+        numpy.ndarray of int, (states,)
+            The index of each.
+
+        Raises
+        ------
+        ModelError
+            If the model lacks one of them.
+
+        Examples
+        --------
+        >>> ssp.state_indices(["work", "home"])
+        array([1, 0])
+        """
+        if not isinstance(self.states, range) and all(map(self._state_index.__contains__, states)):
+            return np.array([self._state_index[state] for state in states], dtype=np.int64)
+        return np.array([self.state_index(state) for state in states], dtype=np.int64)
+
     def choice_index(self, state: int, action: Name) -> int:
         """The choice of a state that carries an action's name.
 
@@ -488,9 +516,8 @@ class SSP(SSPBuilder):
         30.0
         """
         module_of("gymnasium", "gym")
-        from tailpath.model.environment import environment
-
-        return environment(self, budget, max_steps, render_mode)
+        made = import_module("tailpath.formats.environment")
+        return made.environment(self, budget, max_steps, render_mode)
 
     # ------------------------------------------------------------------ how it shows itself
 

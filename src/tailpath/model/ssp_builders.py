@@ -21,11 +21,6 @@ class SSPBuilder(Record):
     """The ways to make an `SSP`."""
 
     @classmethod
-    def _of(cls, fields: dict[str, Any]) -> Self:
-        make: Callable[..., Self] = cls
-        return make(**fields)
-
-    @classmethod
     def from_outcomes(
         cls,
         outcomes: Iterable[tuple[Name, Name, Name, Any, Any]],
@@ -76,7 +71,7 @@ class SSPBuilder(Record):
         """
         table = Rows(outcomes, goals)
         found = outcomes_of_table(table, start, table.last)
-        return cls._of(found.all_fields(geometry=geometry, notes=notes))
+        return cls(**found.all_fields(geometry=geometry, notes=notes))
 
     @classmethod
     def from_functions(
@@ -138,7 +133,7 @@ class SSPBuilder(Record):
         functions = Functions.of(start, actions, outcomes, is_goal)
         rows, ends = explore(functions, check_integer(limit, "limit", 1), progress)
         found = outcomes_of_table(Rows(rows, ends), functions.start, ends, rewards=rewards)
-        return cls._of(found.all_fields(notes=(GAINS,) if rewards else ()))
+        return cls(**found.all_fields(notes=(GAINS,) if rewards else ()))
 
     @classmethod
     def from_table(
@@ -186,7 +181,7 @@ class SSPBuilder(Record):
         <SSP 2 states, 1 choice, 2 outcomes, start 'a'>
         """
         found = outcomes_of_table(Frame(frame), start, goals, columns or {}, rewards=rewards)
-        return cls._of(found.all_fields())
+        return cls(**found.all_fields())
 
     @classmethod
     def from_arrays(
@@ -250,7 +245,7 @@ class SSPBuilder(Record):
         """
         table = Matrices(P, costs, rewards, goals, s_indices, a_indices, layout)
         found = outcomes_of_table(table, start, table.goals, rewards=rewards is not None)
-        return cls._of(found.all_fields(merge=False))
+        return cls(**found.all_fields(merge=False))
 
 
 # ---------------------------------------------------------------------- functions explored

@@ -122,16 +122,12 @@ def borders_of(atoms: FloatArray, own: BoolArray) -> tuple[FloatArray, IntArray]
     return border, atom
 
 
-def nearest_own(atoms: FloatArray, grids: Grids | None, state: Any, y: Any) -> Any:
-    """`nearest_atom` among those of a state; for one state and one `y`, or for arrays of both."""
+def nearest_own(atoms: FloatArray, grids: Grids | None, state: int, y: float) -> int:
+    """`nearest_atom` among those of a state."""
     if grids is None:
-        return nearest_atom(atoms, y)
-    grid, y = np.broadcast_arrays(grids.of_state[state], np.asarray(y, dtype=np.float64))
-    found = np.zeros(y.shape, dtype=np.int64)
-    for g in np.unique(grid).tolist():
-        position = np.flatnonzero(grids.own[g])
-        found[grid == g] = position[nearest_atom(atoms[position], y[grid == g])]
-    return found[()]
+        return int(nearest_atom(atoms, y))
+    own = np.flatnonzero(grids.own[grids.of_state[state]])
+    return int(own[nearest_atom(atoms[own], y)])
 
 
 def grids_of(ssp: SSP, atoms: Atoms | None) -> tuple[FloatArray, Grids | None]:
@@ -260,9 +256,7 @@ class AtomPolicy(Kind):
 
     def _own(self, state: int, atom: int) -> int:
         """An atom, or the nearest that a state has."""
-        if self.grids is None:
-            return atom
-        return int(nearest_own(self.atoms, self.grids, state, self.atoms[atom]))
+        return nearest_own(self.atoms, self.grids, state, self.atoms[atom])
 
     def _decision(self, state: Name, memory: int) -> Name:
         index = self.ssp.state_index(state)
@@ -290,7 +284,7 @@ class AtomPolicy(Kind):
             self.atoms[memory]
             * self.xi[self.xi_offset[source, memory] + outcome - self.ssp.choice_outcomes[choice]]
         )
-        return int(nearest_own(self.atoms, self.grids, self.ssp.outcome_target[outcome], y))
+        return nearest_own(self.atoms, self.grids, int(self.ssp.outcome_target[outcome]), y)
 
 
 def atom_tables(policy: Any) -> dict[str, Any]:

@@ -99,42 +99,6 @@ class BudgetPolicy(Kind):
         self.__setstate__(budget_steps(self))
 
     @classmethod
-    def from_changes(
-        cls,
-        ssp: SSP,
-        budget: int,
-        changes: tuple[Any, Any, Any],
-        risk_neutral: Any,
-        level: Any,
-        unit: Any,
-    ) -> BudgetPolicy:
-        """Make a policy from all changes of choice; trusted, without the checks.
-
-        Parameters
-        ----------
-        ssp : SSP
-            The model.
-        budget : int
-            The budget at the start, in units.
-        changes : tuple of arrays of int (state, from_budget, choice), each of shape (n,)
-            In any order; one that changes nothing is left out.
-        risk_neutral, level : array of int
-            As in the class.
-        unit : Fraction or float or None
-            The cost unit.
-
-        Returns
-        -------
-        BudgetPolicy
-            The policy.
-        """
-        risk_neutral = np.asarray(risk_neutral, dtype=np.int32)
-        steps = steps_of(*changes, risk_neutral)
-        return cls.trusted(
-            ssp=ssp, budget=int(budget), risk_neutral=risk_neutral, level=level, unit=unit, **steps
-        )
-
-    @classmethod
     def from_table(
         cls, ssp: SSP, table: Any, risk_neutral: Any, level: Any = None, unit: Any = None
     ) -> BudgetPolicy:
@@ -216,21 +180,6 @@ class BudgetPolicy(Kind):
         if budget == self.budget:
             return self
         return self.trusted(**self.__getstate__() | {"budget": budget})
-
-    def by_deadline(self) -> BudgetPolicy:
-        """The same decisions, with a budget that is one unit more than may be spent.
-
-        Returns
-        -------
-        BudgetPolicy
-            It shares the arrays.
-
-        Examples
-        --------
-        >>> tp.solve_cvar_exact(ssp, 0.1).policy().by_deadline().left(0, 3)
-        Fraction(20, 1)
-        """
-        return self.trusted(**self.__getstate__() | {"deadline": True})
 
     def spent(self, risk_neutral: Any) -> BudgetPolicy:
         """The policy without any budget, which takes the given choices throughout.

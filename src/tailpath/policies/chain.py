@@ -218,12 +218,8 @@ class CostChain(Record, Transitions):
         to_dead_end = ~np.append(self.arrives, True)[self.target]
         found = self._total(to_dead_end.astype(np.float64), self.arrives, 1.0)
         least = np.where(self.proper, 0.0, np.nextafter(0.0, 1.0))
-        return Bounds(
-            np.maximum(found.value, least),
-            found.lower,
-            np.maximum(found.upper, least),
-            found.method,
-        )
+        value, upper = np.maximum(found.value, least), np.maximum(found.upper, least)
+        return replace(found, value=value, upper=upper)
 
     @cached_property
     def expected_cost(self) -> Bounds:
@@ -293,11 +289,8 @@ class CostChain(Record, Transitions):
         if self.all_arrive:
             return expected_total(self, rate, error, self.farthest_first[-2::-1])
         part = self.restrict(inside).renumber(positions(inside))
-        inner = expected_total(part, rate[inside], error)
-        ends = np.full((3, self.n), outside)
-        ends[:, inside] = inner.value, inner.lower, inner.upper
-        value, lower, upper = ends
-        return Bounds(value, lower, upper, inner.method)
+        found = expected_total(part, rate[inside], error)
+        return found.map(lambda values: np.append(values, outside)[positions(inside)[:-1]])
 
     def refuse_zero_cost_traps(self) -> None:
         """Raise an error for a trap that costs nothing, which has no meaningful total cost.

@@ -111,7 +111,7 @@ class MarkovPolicy(Kind):
 def named_choices(ssp: SSP, decisions: Mapping[Name, Any]) -> Array | None:
     """The choice of every state (-1: none), if each decision names one of its actions."""
     number = {action: index for index, action in enumerate(ssp.actions)}
-    state = np.fromiter(map(ssp.state_index, decisions), np.int64, len(decisions))
+    state = ssp.state_indices(decisions)
     try:
         action = np.fromiter(map(number.__getitem__, decisions.values()), np.int64, len(state))
     except (KeyError, TypeError):  # unknown, or probabilities of several actions

@@ -172,11 +172,10 @@ def test_the_nearest_own_atom():
         np.array([[True, False, True, True], [False, True, False, True]]),
         np.array([0, 1], dtype=np.int32),
     )
-    y = np.array([0.0, 0.02, 0.2, 0.9, 1.0])
-    assert nearest_own(atoms, own, np.zeros(5, dtype=int), y).tolist() == [0, 0, 2, 3, 3]
-    assert nearest_own(atoms, own, np.ones(5, dtype=int), y).tolist() == [1, 1, 1, 3, 3]
-    assert nearest_own(atoms, own, 1, 0.2) == 1
-    assert nearest_own(atoms, None, 1, 0.2).tolist() == 1
+    levels = (0.0, 0.02, 0.2, 0.9, 1.0)
+    assert [nearest_own(atoms, own, 0, y) for y in levels] == [0, 0, 2, 3, 3]
+    assert [nearest_own(atoms, own, 1, y) for y in levels] == [1, 1, 1, 3, 3]
+    assert nearest_own(atoms, None, 1, 0.2) == 1
 
 
 @pytest.mark.parametrize(

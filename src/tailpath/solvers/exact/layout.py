@@ -25,9 +25,8 @@ from tailpath.analysis.core import core_of
 from tailpath.analysis.tables import ModelLayout
 from tailpath.dp.budget_model import Changes
 from tailpath.dp.layout_builders import lay_out, unavoidable_costs
-from tailpath.errors import ModelError
 from tailpath.graph import Array, IntArray, members_of, owners
-from tailpath.model.border import proposed_delta
+from tailpath.model.border import require_unit
 from tailpath.model.records import found_once
 from tailpath.model.ssp import SSP
 from tailpath.policies.budget import BudgetPolicy, steps_of
@@ -37,32 +36,16 @@ from tailpath.solvers.expectation import solve_expected
 LARGEST_STORED = 2**17
 
 
-def require_unit(ssp: SSP) -> None:
-    if ssp.cost_unit is None:
-        raise ModelError(
-            "the costs have no common unit that is coarse enough to count in; give the width of a"
-            f" grid with --delta D (delta=), such as {proposed_delta(ssp):g}"
-        )
-
-
 def layout_of(ssp: SSP, skip: str = "") -> ModelLayout:
     """Lay out a model that has a cost unit and whose start is no goal. `skip` leaves out budgets
     that are sure to be exceeded: "excess" as far as the error of V* allows, "late" all of them.
     """
-    if ssp.n_outcomes > LARGEST_STORED:
-        return _laid_out(ssp, skip)
-    return _stored(ssp, skip)
-
-
-@found_once
-def _stored(ssp: SSP, skip: str) -> ModelLayout:
-    return _laid_out(ssp, skip)
+    return (_laid_out if ssp.n_outcomes > LARGEST_STORED else _stored)(ssp, skip)
 
 
 def _laid_out(ssp: SSP, skip: str) -> ModelLayout:
-    assert ssp.cost_unit is not None
-    core, expected = core_of(ssp), solve_expected(ssp)
-    value = core.to_nodes(expected.value) / float(ssp.cost_unit)
+    core, expected, unit = core_of(ssp), solve_expected(ssp), require_unit(ssp)
+    value = core.to_nodes(expected.value) / float(unit)
     rows = core.transitions.replaced(level=core.level)
     risk_neutral = np.zeros(ssp.n_choices, dtype=np.bool_)
     risk_neutral[expected.choices[expected.choices >= 0]] = True
@@ -82,11 +65,14 @@ def _laid_out(ssp: SSP, skip: str) -> ModelLayout:
         risk_neutral=expected.choices,
         choice=core.choice[layout.choice],
         node_of=position[core.node_of],
-        unit=ssp.cost_unit,
+        unit=unit,
         lower=expected.lower,
         upper=expected.upper,
         error=ssp.probability_error,
     )
+
+
+_stored = found_once(_laid_out)
 
 
 # ---------------------------------------------------------------------- and back
@@ -94,10 +80,9 @@ def _laid_out(ssp: SSP, skip: str) -> ModelLayout:
 
 def always_risk_neutral(ssp: SSP, risk_neutral: NDArray[np.int32]) -> BudgetPolicy:
     """The policy for budget 0 alone: risk-neutral from the start."""
-    no_changes = (np.zeros(0, dtype=np.int64),) * 3
-    return BudgetPolicy.from_changes(
-        ssp, 0, no_changes, risk_neutral, ssp.outcome_level, ssp.cost_unit
-    )
+    costs = {"level": ssp.outcome_level, "unit": ssp.cost_unit}
+    steps = steps_of([], [], [], risk_neutral)
+    return BudgetPolicy.trusted(ssp=ssp, budget=0, risk_neutral=risk_neutral, **costs, **steps)
 
 
 def budget_policy(

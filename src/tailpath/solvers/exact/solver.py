@@ -26,18 +26,13 @@ from tailpath.dp.budget_model import EXCESS, MEAN
 from tailpath.errors import LimitExceededError
 from tailpath.graph import FloatArray
 from tailpath.kernels.rounding import SAME_VALUE
-from tailpath.model.border import Border, prepare
+from tailpath.model.border import Border, prepare, require_unit
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
 from tailpath.options import Progress, check_alpha, takes_alpha, takes_model
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.registers import module_of
-from tailpath.solvers.exact.layout import (
-    always_risk_neutral,
-    budget_policy,
-    layout_of,
-    require_unit,
-)
+from tailpath.solvers.exact.layout import always_risk_neutral, budget_policy, layout_of
 from tailpath.solvers.exact.pairs import fill_smaller
 from tailpath.solvers.exact.robust import RobustSolution, solve_robust_cvar
 from tailpath.solvers.exact.solution import ExactSolution, first_best

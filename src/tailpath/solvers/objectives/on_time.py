@@ -21,19 +21,14 @@ from tailpath.certify.budgets import Later, TableSides
 from tailpath.dp.budget_model import LATE, MEAN
 from tailpath.errors import OptionError
 from tailpath.kernels.rounding import SAME_MASS, SAME_VALUE
-from tailpath.model.border import Border, prepare, rounded
+from tailpath.model.border import Border, prepare, require_unit, rounded
 from tailpath.model.cost_units import in_units
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.records import found_once
 from tailpath.model.ssp import SSP
 from tailpath.options import Progress, check_amount, takes_model
 from tailpath.solvers.arrival import solve_arrival
-from tailpath.solvers.exact.layout import (
-    always_risk_neutral,
-    budget_policy,
-    layout_of,
-    require_unit,
-)
+from tailpath.solvers.exact.layout import always_risk_neutral, budget_policy, layout_of
 from tailpath.solvers.expectation import solve_expected
 from tailpath.solvers.objectives.losses import with_penalty
 from tailpath.solvers.objectives.on_time_solution import OnTimeSolution
@@ -147,9 +142,7 @@ def _with_intervals(
             "a model with intervals needs a finite deadline, and costs with a common unit in place"
             " of delta"
         )
-    require_unit(model.inside)
-    assert model.cost_unit is not None
-    units = math.floor(in_units(deadline, model.cost_unit))
+    units = math.floor(in_units(deadline, require_unit(model)))
     _check_levels(units, max_bytes)
     problem = robust_with_penalty(model, nature, units, max_bytes)
     table = problem.late(units + 1)

@@ -202,9 +202,9 @@ class OnTimeSolution(ByBudget):
             level = int(enough[0])
             if self.lateness[level] > 1 - SAME_MASS:  # a chance that cannot be told from none
                 nearest = cheapest_run(model_as_counted(self.largest))[0]
-                return (
-                    math.inf if math.isinf(nearest) else self._total_cost(max(level, int(nearest)))
-                )
+                if math.isinf(nearest):
+                    return nearest
+                level = max(level, int(nearest))
             return self._total_cost(level)
         last = self._total_cost(len(self.lateness) - 1)
         raise OptionError(
@@ -271,11 +271,12 @@ class OnTimeSolution(ByBudget):
         """
         t = self.deadline if t is None else t
         if math.isinf(t) and self.missed[0] < 1:
-            return _surest(self.largest)
-        level = self._level(t)
-        return self.largest.with_budget(
-            0 if math.isinf(t) else max(min(level, len(self.lateness) - 1) + 1, 0)
-        )
+            # At the least mean if arriving is sure, else with the fewest dead ends entered.
+            ssp = self.largest.ssp
+            sure = almost_sure_states(ssp)[0][ssp.start_index]
+            return self.largest.spent(solve_expected(ssp if sure else counting_losses(ssp)).choices)
+        level = min(self._level(t), len(self.lateness) - 1)
+        return self.largest.with_budget(0 if math.isinf(t) else max(level + 1, 0))
 
     def cheapest(self) -> BudgetPolicy:
         """A policy that may arrive at the least cost at which any run can, however improbable.
@@ -326,10 +327,3 @@ def cheapest_run(ssp: SSP) -> tuple[float, list[int]]:
         choices.append(int(ssp.outcome_choice[between[np.argmin(level[between])]]))
         state = int(before[state])
     return cost, choices
-
-
-def _surest(policy: BudgetPolicy) -> BudgetPolicy:
-    """At the least mean if arriving is sure, else with the fewest dead ends entered."""
-    ssp = policy.ssp
-    almost_sure = almost_sure_states(ssp)[0][ssp.start_index]
-    return policy.spent(solve_expected(ssp if almost_sure else counting_losses(ssp)).choices)

@@ -33,18 +33,17 @@ from tailpath.evaluation.evaluate import evaluate_for
 from tailpath.model.border import (
     Border,
     prepare,
+    require_unit,
     rounded_both_ways,
     shifted,
     shifted_bounds,
     shifted_costs,
 )
-from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
 from tailpath.options import takes_alpha, takes_model, warn_of_confidence
 from tailpath.policies.policy import on_model
 from tailpath.risk.measure import Limit, Measure, is_cvar
 from tailpath.risk.measures import Late, Mean, VaR, parse, parse_limit
-from tailpath.solvers.exact.layout import require_unit
 from tailpath.solvers.objectives.answers import RiskSolution
 from tailpath.solvers.objectives.frontier import axis_of
 from tailpath.solvers.objectives.least_means import least_means
@@ -124,7 +123,7 @@ def solve(
     warn_of_confidence(goal.finest_alpha)
     nature_called(nature)
     if border.uncertain:
-        return _with_intervals(border.given, goal, tuple(subject_to), delta, nature)
+        return solve_robust(border.given, goal, tuple(subject_to), delta, nature)
     limits = tuple(parse_limit(limit) for limit in subject_to)
     for limit in limits:
         warn_of_confidence(limit.measure.finest_alpha)
@@ -167,22 +166,6 @@ def _restored(
         proof = Later(lambda: shifted_bounds(found.bounds, constant, border.exact))
     policy = on_model(found.policy, border.given)
     return RiskSolution(border.given, goal, limits, value, proof, policy, found.multipliers)
-
-
-def _with_intervals(
-    model: IntervalSSP, objective: Measure, limits: tuple[Any, ...], delta: Any, nature: str
-) -> RiskSolution:
-    if limits:
-        raise OptionError(
-            "limits need known probabilities: nature would not be the same for the objective"
-            " and for each limit; take model.nominal(), or solve for the measure of the limit"
-            " and look at its policy's band"
-        )
-    if delta is not None:
-        raise OptionError(
-            "models with intervals need costs with a common unit; delta is not for them"
-        )
-    return solve_robust(model, objective, nature)
 
 
 def _bracketed(ssp: SSP, goal: Measure, limits: tuple[Limit, ...], delta: Any) -> RiskSolution:
@@ -232,8 +215,11 @@ def _solve(ssp: SSP, goal: Measure, limits: tuple[Limit, ...]) -> RiskSolution:
     best = least_alone(ssp, goal)
     if all(_keeps(best, limit) for limit in limits):
         return replace(best, limits=limits, multipliers=(0.0,) * len(limits))
-    for limit in limits:
-        _check_alone(ssp, limit)
+    for limit in limits:  # each must be one that can be kept if it were alone
+        alone, most = least_alone(ssp, limit.measure), limit.bound
+        most += SLACK * abs(most) if math.isfinite(most) else 0.0
+        if alone.value > most and alone.bounds[0] > most:
+            raise _kept_by_none(limit, alone.value)
     if isinstance(goal, VaR):
         return _least_var(ssp, goal, limits)
     if isinstance(goal, Mean) and len(limits) == 1 and is_cvar(limits[0].measure):
@@ -275,14 +261,6 @@ def _check(ssp: SSP, goal: Measure, limits: tuple[Limit, ...]) -> None:
         check_size(ssp, measure)
 
 
-def _check_alone(ssp: SSP, limit: Limit) -> None:
-    """A limit must be one that can be kept if it were alone."""
-    least, most = least_alone(ssp, limit.measure), limit.bound
-    most += SLACK * abs(most) if math.isfinite(most) else 0.0
-    if least.value > most and least.bounds[0] > most:
-        raise _kept_by_none(limit, least.value)
-
-
 def _kept_by_none(limit: Limit, least: float) -> InfeasibleError:
     return InfeasibleError(
         f"no policy keeps {limit}: {limit.measure} is at least {least:.6g}", least
@@ -302,8 +280,7 @@ def _keeps(found: RiskSolution, limit: Limit) -> bool:
 
 def _least_mean(ssp: SSP, limit: Limit) -> RiskSolution:
     """The least mean under one limit on CVaR: a point of the frontier."""
-    assert ssp.cost_unit is not None
-    unit, axis = float(ssp.cost_unit), axis_of(ssp, limit.measure, max(limit.bound, 0.0))
+    unit, axis = float(require_unit(ssp)), axis_of(ssp, limit.measure, max(limit.bound, 0.0))
     assert axis is not None
     bound = limit.bound / unit
     found = least_means(ssp, axis, bound)
@@ -322,8 +299,7 @@ def _least_var(ssp: SSP, goal: VaR, limits: tuple[Limit, ...]) -> RiskSolution:
     """The least t for which the lateness can be alpha under the limits. A later deadline is easier
     to keep, so that it can be bisected.
     """
-    assert ssp.cost_unit is not None
-    unit, alpha, prices = ssp.cost_unit, goal.alpha, (0.0,) * len(limits)
+    unit, alpha, prices = require_unit(ssp), goal.alpha, (0.0,) * len(limits)
     alone = on_time_until(ssp, alpha).var(alpha)
     if math.isinf(alone):  # that of every policy
         policy = _solve(ssp, limits[0].measure, limits).policy

@@ -75,7 +75,8 @@ class MeanRisk:
                 objective = self.layout.objective(self._both, prices=few, limit=float(limit))
                 values = fill_table(self.layout, objective).values.transpose(2, 1, 0)
             else:
-                values = self._means_and_risks(float(few[0]), limit)[None]
+                alone = self._fill(float(few[0]), limit).values[:, -2:].T
+                values = (alone[::-1] if math.isinf(few[0]) else alone)[None]
             found += [(risk, mean) for mean, risk in values]
         return [(self.axis.risk(risk), mean[self.axis.budgets.start :]) for risk, mean in found]
 
@@ -127,10 +128,6 @@ class MeanRisk:
         tie = SAME_VALUE if len(criteria) == 2 else 0.0
         objective = self.layout.objective(criteria, limit=float(limit), tie=tie)
         return fill_table(self.layout, objective)
-
-    def _means_and_risks(self, price: float, limit: int) -> FloatArray:
-        values = self._fill(price, limit).values[:, -2:].T
-        return values[::-1] if math.isinf(price) else values
 
     # ------------------------------------------------------------------ proofs
 

@@ -20,14 +20,14 @@ from tailpath.certify.rounding import AFTERWARDS
 from tailpath.errors import LimitExceededError, OptionError
 from tailpath.evaluation.evaluate import evaluate_for
 from tailpath.evaluation.product import LONGEST, SHORT, has_converged
-from tailpath.model.border import shifted_bounds
+from tailpath.model.border import require_unit, shifted_bounds
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
 from tailpath.policies.policy import Policy
 from tailpath.risk.curves import Curve
 from tailpath.risk.measure import Measure, Sum, is_cvar
 from tailpath.risk.measures import Late, Mean, VaR
-from tailpath.solvers.exact.layout import budget_policy, require_unit
+from tailpath.solvers.exact.layout import budget_policy
 from tailpath.solvers.exact.robust import solve_robust_cvar
 from tailpath.solvers.exact.solver import least_weighted
 from tailpath.solvers.expectation import both_sides, other_nature, solve_expected
@@ -110,11 +110,10 @@ def _risk_neutral_if_enough(ssp: SSP, goal: Measure) -> Found | None:
     """The risk-neutral policy, if it never gets to where the loss, the mean aside, is more than the
     least; a long table is then spared.
     """
-    assert ssp.cost_unit is not None
     mean = sum(factor for factor, part in goal.terms if isinstance(part, Mean))
     others = Sum(tuple(term for term in goal.terms if not isinstance(term[1], Mean)))
     curve = others.curve
-    if mean < 0 or curve is None or curve.slope < 0 or curve.units(ssp.cost_unit) <= LONG:
+    if mean < 0 or curve is None or curve.slope < 0 or curve.units(require_unit(ssp)) <= LONG:
         return None
     if not almost_sure_states(ssp)[0][ssp.start_index]:
         return None
@@ -164,9 +163,20 @@ def _too_large(measure: Measure) -> OptionError:
     return OptionError(f"{measure} is too large to compute with; take smaller factors")
 
 
-def solve_robust(model: IntervalSSP, goal: Measure, nature: str) -> RiskSolution:
-    """`solve` of a model with intervals, without limits."""
-    require_unit(model.inside)
+def solve_robust(
+    model: IntervalSSP, goal: Measure, limits: tuple[Any, ...], delta: Any, nature: str
+) -> RiskSolution:
+    """`solve` of a model with intervals, which takes no limits."""
+    if limits:
+        raise OptionError(
+            "limits need known probabilities: nature would not be the same for the objective"
+            " and for each limit; take model.nominal(), or solve for the measure of the limit"
+            " and look at its policy's band"
+        )
+    if delta is not None:
+        raise OptionError(
+            "models with intervals need costs with a common unit; delta is not for them"
+        )
     ssp: Any = model
     value, bounds, policy = _least_robust(model, goal, nature)
     proof = Later(bounds)
@@ -210,15 +220,14 @@ def _least_robust(model: IntervalSSP, goal: Measure, nature: str) -> Found:
 
 def _least_var(model: IntervalSSP, alpha: float, nature: str) -> Found:
     """The least t with a lateness of at most alpha."""
-    assert model.cost_unit is not None
-    units, before = SHORT, 2.0
+    units, before, unit = SHORT, 2.0, require_unit(model)
     while True:
-        found = solve_on_time(model, float(units * model.cost_unit), nature=nature)
+        far = float(units * unit)
+        found = solve_on_time(model, far, nature=nature)
         late = float(found.lateness[-1])
         if late <= found._most_late(alpha):
             t = found.var(alpha)
             return t, partial(found.var_bounds, alpha), found.policy(t)
-        far = float(units * model.cost_unit)
         if has_converged(model, units, late, before):
             break
         if units > LONGEST:
@@ -233,8 +242,8 @@ def _least_var(model: IntervalSSP, alpha: float, nature: str) -> Found:
 
 
 def _least_loss(model: IntervalSSP, curve: Curve, nature: str) -> Found:
-    assert model.cost_unit is not None
-    unit, horizon = model.cost_unit, horizon_of([curve], model.cost_unit)
+    unit = require_unit(model)
+    horizon = horizon_of([curve], unit)
     costs = costs_by_budget(horizon, unit)
     terminal_loss, slope = curve.values(costs), curve.slope * float(unit)
     shift = float(terminal_loss.min())

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.errors import OptionError
-from tailpath.graph import BoolArray, FloatArray, IntArray, offsets_from_lengths
+from tailpath.graph import FloatArray, IntArray, offsets_from_lengths
 from tailpath.kernels.atom_policy import (
     Detours,
     Nearest,
@@ -194,7 +194,7 @@ class AtomSolution(Record):
         >>> tp.solve_cvar_quantile(ssp, [0.1, 0.5, 1]).policy(0.1).action("home")
         'train'
         """
-        start = int(nearest_own(self.atoms, self.grids, self.ssp.start_index, check_alpha(alpha)))
+        start = nearest_own(self.atoms, self.grids, self.ssp.start_index, check_alpha(alpha))
         tables = {
             name: getattr(self, name)
             for name in ("ssp", "atoms", "choice", "xi_offset", "xi", "grids")
@@ -228,7 +228,7 @@ class AtomSolution(Record):
         {'work': 1.0}
         """
         index = self.ssp.state_index(state)
-        y = int(nearest_own(self.atoms, self.grids, index, check_alpha(atom)))
+        y = nearest_own(self.atoms, self.grids, index, check_alpha(atom))
         choice, begin = int(self.choice[index, y]), int(self.xi_offset[index, y])
         if choice < 0:
             raise OptionError(f"there is no choice in state {state!r}")
@@ -295,21 +295,15 @@ def make_arrive(augmented: Augmented, tables: Tables, rule: int) -> None:
         found = Detours(tables.choice.copy(), tables.var.copy(), regret)
         find_detours(model, work, nearest, arrives, rule, new_scratch(model), found)
         taken = regret <= regret.min() + SAME_REGRET
-        _replace(augmented, tables, taken, found, rule)
+        choice, var = found.choice[taken], found.var[taken]
+        offset, total = run_offsets(augmented, choice)
+        # Their factors go to the end of the list.
+        offset, xi = offset + len(tables.xi), np.append(tables.xi, np.empty(total))
+        pairs = choice, np.ascontiguousarray(np.nonzero(taken)[1]), var, offset
+        all_factors(model, work.slope, *pairs, rule, xi)
+        tables.choice[taken], tables.var[taken] = choice, var
+        tables.offset[taken], tables.xi = offset, xi
         tables.detours += int(taken.sum())
-
-
-def _replace(
-    augmented: Augmented, tables: Tables, taken: BoolArray, found: Detours, rule: int
-) -> None:
-    """Other choices at some pairs; their factors go to the end of the list."""
-    choice, var = found.choice[taken], found.var[taken]
-    offset, total = run_offsets(augmented, choice)
-    offset, xi = offset + len(tables.xi), np.append(tables.xi, np.empty(total))
-    pairs = choice, np.ascontiguousarray(np.nonzero(taken)[1]), var, offset
-    all_factors(augmented.model, augmented.work.slope, *pairs, rule, xi)
-    tables.choice[taken], tables.var[taken] = choice, var
-    tables.offset[taken], tables.xi = offset, xi
 
 
 def _over_states(

@@ -34,10 +34,9 @@ from tailpath.kernels.segments import AtomModel, AtomOutcomes, AtomWork, new_scr
 from tailpath.model.border import Border
 from tailpath.model.potential import refuse_signed
 from tailpath.model.ssp import SSP
-from tailpath.options import Progress, check_alpha, warn_caller
+from tailpath.options import Progress, check_alpha
 from tailpath.policies.atoms import Atoms, Grids, grids_of
 from tailpath.solvers.expectation import solve_expected
-from tailpath.texts import count
 
 #: Where values start: above those of the risk-neutral policy, and fall; or at 0 as published, and
 #: rise.
@@ -87,13 +86,10 @@ class Settings:
     max_sweeps: int
     start: str
     factors: str
-    adapt: float | None = None
 
     def __post_init__(self) -> None:
         if not self.tolerance > 0:
             raise OptionError(f"tolerance must be positive, not {self.tolerance!r}")
-        if self.adapt is not None and not self.adapt > 0:
-            raise OptionError(f"adapt must be positive, not {self.adapt!r}")
         check_alpha(self.gamma, "gamma")
         if self.max_sweeps < 1:
             raise OptionError(f"max_sweeps must be 1 or more, not {self.max_sweeps!r}")
@@ -117,7 +113,11 @@ def augment(ssp: SSP, atoms: Atoms | None, settings: Settings) -> Augmented:
     expected = solve_expected(ssp)
     core = core.renumbered(np.argsort(core.to_nodes(expected.value), kind="stable"))
     value = core.to_nodes(expected.value)
-    work = _first_work(value if settings.start == "neutral" else np.zeros(core.n), every)
+    value = value if settings.start == "neutral" else np.zeros(core.n)
+    # `y V(s, y)` is at first the expected cost for all y > 0.
+    slope = np.zeros((core.n + 1, len(every)))
+    slope[: core.n, 0] = value / every[0]
+    work = AtomWork(value[:, None] / every, slope)
     model = _atom_model(core, every, grids, settings.gamma)
     return Augmented(core, model, work, core.core_choices(expected.choices), given)
 
@@ -158,14 +158,6 @@ def outcomes_of(rows: Transitions, gamma: float) -> AtomOutcomes:
     return AtomOutcomes(rows.row_start, rows.target, rows.probability, rows.cost, float(gamma))
 
 
-def _first_work(expected: FloatArray, atoms: FloatArray) -> AtomWork:
-    """`y V(s, y)` at the expected cost for all y > 0."""
-    n = len(expected)
-    slope = np.zeros((n + 1, len(atoms)))
-    slope[:n, 0] = expected / atoms[0]
-    return AtomWork(expected[:, None] / atoms, slope)
-
-
 @dataclass(frozen=True)
 class Progression:
     sweeps: int
@@ -193,14 +185,6 @@ def start_from_risk_neutral(augmented: Augmented, tolerance: float) -> None:
     outcomes = outcomes_of(rows, augmented.model.outcomes.gamma)
     alone = augmented.model._replace(node_choices=nodes, outcomes=outcomes)
     iterate(merge_sweep(replace(augmented, model=alone)), tolerance, START_SWEEPS, None)
-
-
-def warn_unless_converged(progression: Progression, tolerance: float) -> None:
-    if not progression.converged:
-        warn_caller(
-            f"no convergence within {count(progression.sweeps, 'sweep')}: the last one still moved"
-            f" a value by {progression.residual:.3g}, the tolerance is {tolerance:g}"
-        )
 
 
 def merge_sweep(augmented: Augmented) -> Sweep:

@@ -9,7 +9,7 @@ an episode sum to -(Z - w)+.
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -17,10 +17,8 @@ import numpy as np
 from tailpath.errors import OptionError, PolicyError
 from tailpath.graph import members
 from tailpath.model.cost_units import exact_number, in_units
+from tailpath.model.ssp import SSP, Name
 from tailpath.options import check_integer
-
-if TYPE_CHECKING:
-    from tailpath.model.ssp import SSP, Name
 
 
 class ModelEnv(gymnasium.Env):  # type: ignore[misc]
