@@ -26,11 +26,13 @@ ALPHA0 = Option(
     "alpha0", float, None, "The first atom.  [default: a tenth of alpha]", "A", mass=True
 )
 START = "Values start at those of the risk-neutral policy, or at 0 as published."
+ADAPT = "Give states more atoms where interpolation makes a value wrong by more than E."
 TIES = "How a policy shares the mass at the VaR among outcomes that tie."
 INNER = "Inner problems: linear programs by HiGHS, or their closed form."
 OPTIONS = (
     ATOMS,
     ALPHA0,
+    Option("adapt", float, None, ADAPT, "E"),
     Option("tolerance", float, 1e-3, "Stop when a sweep moves no value by more than E.", "E"),
     Option("max_sweeps", int, 10_000, "Give up after N sweeps.", "N", least=1),
     Option("values_from", str, "neutral", START, choices=STARTS),
@@ -74,15 +76,18 @@ def plan(
         "linear_programs": solution.linear_programs,
         "lp_seconds": solution.lp_seconds,
     }
+    number, which = f"{atoms}", f"from {grid[0]:g}"
+    if solution.grids is not None:
+        number, which = f"{len(solution.atoms)}", "in all, by state"
     ended = "" if solution.converged else ", not converged"
     rows = {
-        "atoms": f"{atoms}, from {grid[0]:g}",
+        "atoms": f"{number}{',' if which.startswith('from') else ''} {which}",
         "sweeps": f"{solution.sweeps}, residual {solution.residual:.3g}{ended}",
         "time": "",
     }
     if solution.linear_programs:
         rows["linear programs"] = f"{solution.linear_programs}, {solution.lp_seconds:.3g} s"
-    note = f"{atoms} atoms from {grid[0]:g}, {count(solution.sweeps, 'sweep')}"
+    note = f"{number} atoms {which}, {count(solution.sweeps, 'sweep')}"
     return Plan(solution.policy, solution.cvar, None, note, facts, rows, solution.gamma, solution)
 
 

@@ -31,6 +31,7 @@ from tailpath.kernels.segments import merge_node, new_scratch
 from tailpath.model.ssp import SSP
 from tailpath.options import Progress, takes_model, warn_caller
 from tailpath.policies.atoms import Atoms
+from tailpath.solvers.published.adaptive import ROUNDS, refined
 from tailpath.solvers.published.solution import (
     AtomSolution,
     Tables,
@@ -63,6 +64,7 @@ def solve_cvar_quantile(
     progress: Progress | None = None,
     start: str = "neutral",
     factors: str = "shared",
+    adapt: float | None = None,
 ) -> AtomSolution:
     """CVaRVIQ: predicted CVaR and VaR, and a policy, for every state and atom.
 
@@ -91,6 +93,9 @@ def solve_cvar_quantile(
         The risk factors of the policy share the mass at the VaR as published, give it to the first
         outcomes, or give all of it to each of them, the formula taken literally: then a warning
         says how far sum P xi exceeds 1.
+    adapt : float, positive, optional
+        Plan again, with more atoms in a state, as long as interpolation between its atoms, or below
+        the first, makes its value wrong by more than this.
 
     Returns
     -------
@@ -112,7 +117,7 @@ def solve_cvar_quantile(
     >>> tp.evaluate(ssp, planned, 0.1).cvar(0.1)
     30.0
     """
-    settings = Settings(tolerance, gamma, max_sweeps, start, factors)
+    settings = Settings(tolerance, gamma, max_sweeps, start, factors, adapt)
     return solve_by_sweeps(ssp, atoms, settings, MERGING, progress, "quantile")
 
 
@@ -135,20 +140,35 @@ def solve_by_sweeps(
     progress: Progress | None,
     inner: str,
 ) -> AtomSolution:
-    """Values by sweeps of an operator, and the policy that is greedy for them."""
-    augmented, tolerance = augment(ssp, atoms, settings), settings.tolerance
-    if settings.start == "neutral":
-        start_from_risk_neutral(augmented, tolerance)
-    sweep = operator.sweep(augmented)
-    progression = iterate(sweep, tolerance, settings.max_sweeps, progress)
-    tables = operator.tables(augmented, settings.rule)
-    if not progression.converged:
-        warn_caller(
-            f"no convergence within {count(progression.sweeps, 'sweep')}: the last one still moved"
-            f" a value by {progression.residual:.3g}, the tolerance is {tolerance:g}"
-        )
-    make_arrive(augmented, tables, settings.rule)
-    return solution_of(augmented, tables, progression, settings, inner)
+    """Values by sweeps of an operator, and the policy that is greedy for them; again with more
+    atoms as long as states lack some, if they are to adapt.
+    """
+
+    def plan(atoms: Atoms | None) -> AtomSolution:
+        tolerance = settings.tolerance
+        augmented = augment(ssp, atoms, settings)
+        if settings.start == "neutral":
+            start_from_risk_neutral(augmented, tolerance)
+        sweep = operator.sweep(augmented)
+        progression = iterate(sweep, tolerance, settings.max_sweeps, progress)
+        tables = operator.tables(augmented, settings.rule)
+        if not progression.converged:
+            warn_caller(
+                f"no convergence within {count(progression.sweeps, 'sweep')}: the last one still"
+                f" moved a value by {progression.residual:.3g}, the tolerance is {tolerance:g}"
+            )
+        make_arrive(augmented, tables, settings.rule)
+        return solution_of(augmented, tables, progression, settings, inner)
+
+    solution = plan(atoms)
+    first, sweeps = float(solution.atoms[0]), solution.sweeps
+    for _ in range(ROUNDS if settings.adapt is not None else 0):
+        finer = refined(solution, settings, first)
+        if finer is None:
+            break
+        solution = plan(finer)
+        sweeps += solution.sweeps
+    return replace(solution, sweeps=sweeps)
 
 
 @takes_model
@@ -163,6 +183,7 @@ def solve_cvar_interpolation(
     progress: Progress | None = None,
     start: str = "neutral",
     factors: str = "vertex",
+    adapt: float | None = None,
 ) -> AtomSolution:
     """CVaRVILI: predicted CVaR and VaR, a policy and its risk factors, for every state and atom.
 
@@ -191,6 +212,8 @@ def solve_cvar_interpolation(
     factors : {"vertex", "shared", "printed"}
         As in `solve_cvar_quantile`; the planner as published takes the factors of the linear
         programs' own vertices.
+    adapt : float, positive, optional
+        As in `solve_cvar_quantile`.
 
     Returns
     -------
@@ -211,7 +234,7 @@ def solve_cvar_interpolation(
     >>> round(planned.cvar(0.1), 3)
     30.0
     """
-    settings = Settings(tolerance, gamma, max_sweeps, start, factors)
+    settings = Settings(tolerance, gamma, max_sweeps, start, factors, adapt)
     if inner == "greedy":
         return solve_by_sweeps(ssp, atoms, settings, MERGING, progress, inner)
     if inner != "lp":

@@ -86,10 +86,13 @@ class Settings:
     max_sweeps: int
     start: str
     factors: str
+    adapt: float | None = None
 
     def __post_init__(self) -> None:
         if not self.tolerance > 0:
             raise OptionError(f"tolerance must be positive, not {self.tolerance!r}")
+        if self.adapt is not None and not self.adapt > 0:
+            raise OptionError(f"adapt must be positive, not {self.adapt!r}")
         check_alpha(self.gamma, "gamma")
         if self.max_sweeps < 1:
             raise OptionError(f"max_sweeps must be 1 or more, not {self.max_sweeps!r}")
