@@ -81,6 +81,22 @@ def test_equation_14_with_a_cdf_follows_the_good_outcome():
     assert found == pytest.approx({"a": 0.0, "b": 10.0}) and printed == {"a": 10.0, "b": 0.0}
 
 
+def test_equation_14_compares_a_cost_with_the_step_and_one_without():
+    """A sure step for 5, and then 1, 2, 3 or 4: only xi = 1 is a factor of a sure step. VaR at 1/4
+    is 8 before the step, beyond all that may follow, and 3 after it.
+    """
+    rows = [("m", "go", "g", 0.25, cost) for cost in (1, 2, 3, 4)]
+    ssp, only, y = model(("s", "go", "m", 1, 5), *rows), {"s": "go", "m": "go"}, 0.25
+    var, after = tp.evaluate(ssp, only, y).var(y), tp.evaluate(ssp, only, 0.01, start="m")
+    assert var == 8 and after.cdf(4.0) == 1.0
+    best_end, worst_end = 1.0 / y, 0.0 / y  # F(8), and the mass above 8
+    assert best_end == 4 and worst_end == 0
+    assert (1 - after.cdf(var - 5)) / y == 1
+    for rule in ("shared", "printed"):
+        plan = tp.solve_cvar_quantile(ssp, [0.25, 0.5, 0.75, 1.0], factors=rule)
+        assert plan.factors("s", y) == {"m": 1.0}
+
+
 def test_equation_14_with_a_cdf_deploys_half_as_much_again():
     """River 16x6: the whole policy with F the cumulative distribution of what was predicted."""
     plan = tp.solve_cvar_quantile(tp.read("river:16x6"), tp.log_atoms(1e-3, 25))
@@ -140,12 +156,15 @@ def test_line_6_leaves_alpha_1_without_a_value():
     assert tp.evaluate(ADMISSIBLE, policy, 1.0).cvar(1.0) == float(mean)
 
 
-def test_line_23_divides_by_zero_for_a_sure_policy():
-    sure = model(("s", "go", "g", 1, 7))
-    policy = tp.policy(sure, {"s": "go"})
+@pytest.mark.parametrize("chance", [1.0, 0.75])
+def test_line_23_divides_by_zero_where_the_largest_cost_is_more_probable_than_alpha(chance):
+    """A sure step for 7; or 7 with 3/4, and otherwise 3."""
+    rest = [("s", "go", "g", 1 - chance, 3)] if chance < 1 else []
+    ssp = model(("s", "go", "g", chance, 7), *rest)
+    policy = tp.policy(ssp, {"s": "go"})
     with pytest.raises(ZeroDivisionError):
-        forpecvar(sure, policy, 0.5)
-    assert tp.evaluate(sure, policy, 0.5).cvar(0.5) == 7
+        forpecvar(ssp, policy, 0.5)
+    assert tp.evaluate(ssp, policy, 0.5).cvar(0.5) == 7
 
 
 def test_line_14_makes_the_history_of_a_node_of_that_of_its_sibling():

@@ -113,6 +113,15 @@ def test_short_calls_are_repeated_and_the_median_counts(monkeypatch):
     assert timed(lambda: "long", 3) == ("long", Times(6.0, 6.0, 6.0, 1))
 
 
+def test_calls_come_in_bursts_so_that_no_disturbance_meets_all(monkeypatch):
+    made = []
+    monkeypatch.setattr(work, "process_time", lambda: 0.0)
+    monkeypatch.setattr(work, "sleep", lambda seconds: made.append(f"rest {seconds:g}"))
+    timed(lambda: made.append("call"))
+    burst = ["call"] * 5
+    assert made == [*burst, "rest 0.15", *burst, "rest 0.15", *burst]
+
+
 def test_monte_carlo_gets_the_time_asked_for_and_no_more():
     """`simulate` walks in a thread of its own: its time counts, too."""
     model = tailpath.domains.gridworld("14x16")

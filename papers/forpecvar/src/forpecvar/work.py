@@ -23,7 +23,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from time import perf_counter, process_time
+from time import perf_counter, process_time, sleep
 from typing import Any, NamedTuple, TypeVar
 from zlib import crc32
 
@@ -38,8 +38,10 @@ from tailpath.methods import Plan, find_method
 
 Result = TypeVar("Result")
 
-#: A call is repeated until it was called this often or took this many seconds in all.
+#: A call is repeated until it was called this often or took this many seconds in all; after so many
+#: calls the clock rests for so many seconds, since what disturbs a call disturbs its neighbours.
 CALLS, ENOUGH = 15, 1.0
+BURST, REST = 5, 0.15
 #: The same for a number of samples that is only tried.
 TRIED = 3
 #: The columns of an answer that hold `Times`.
@@ -99,6 +101,8 @@ def timed(call: Callable[[], Result], calls: int = CALLS) -> tuple[Result, Times
     """A call's result and its times."""
     seconds: list[float] = []
     while not seconds or (len(seconds) < calls and sum(seconds) < ENOUGH):
+        if seconds and len(seconds) % BURST == 0:
+            sleep(REST)
         began = process_time()
         result = call()
         seconds.append(process_time() - began)
