@@ -1,5 +1,6 @@
 """The report is made from stored rows alone, repeats byte for byte, and shows what is there."""
 
+import csv
 import os
 import pathlib
 import re
@@ -8,7 +9,7 @@ import sys
 
 import pytest
 
-from forpecvar.claims import paper
+from forpecvar.claims import VERDICTS, paper
 from forpecvar.design import tasks
 from forpecvar.figures import FIGURES
 from forpecvar.report import write_report
@@ -30,7 +31,7 @@ def test_a_complete_study_has_every_figure_and_a_page_that_links_to_them(tmp_pat
     names = [name for name in FIGURES if name != "methods"]
     twice = [name for name, figure in FIGURES.items() if figure.of_variants]
     drawn = [*names, *(f"{name}_published" for name in twice)]
-    assert len(written) == 1 + 2 * len(drawn) + 9
+    assert len(written) == 1 + 2 * len(drawn) + 10
     assert all(path.is_file() for path in written)
     for name in drawn:
         assert (tmp_path / "figures" / f"{name}.png").read_bytes().startswith(PNG)
@@ -45,6 +46,11 @@ def test_a_complete_study_has_every_figure_and_a_page_that_links_to_them(tmp_pat
     assert [number for number, _ in listed] == [*"1234567"]
     for number, name in listed:
         assert f"As the paper's Figure {number}. Variant: improved.](figures/{name}.png)" in text
+    with (tmp_path / "tables" / "claims.csv").open(encoding="utf-8") as file:
+        verdicts = [*csv.DictReader(file)]
+    assert [row["variant"] for row in verdicts] == ["improved"] * 22 + ["published"] * 22
+    assert {row["verdict"] for row in verdicts} <= {*VERDICTS.values()}
+    assert "Table 1: always with |Y| = 25 and alpha0 = 1e-3" in {row["claim"] for row in verdicts}
     rows = [line for line in text.splitlines() if line.startswith("|")]
     assert (
         len({len(re.findall(r"(?<!\\)\|", line)) for line in rows if "**" in line}) == 1

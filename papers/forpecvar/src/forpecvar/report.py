@@ -138,6 +138,10 @@ SECTIONS: dict[str, dict[str, Claim]] = {
 }
 
 
+#: What is found by variant, section and claim.
+Judged = Mapping[str, Mapping[str, Mapping[str, Finding]]]
+
+
 def judged_claims(results: Results) -> dict[str, dict[str, Finding]]:
     """What is found for the claims that can be judged with these results, by section of the paper.
     Runs that are no part of the paper's design say nothing to them.
@@ -154,6 +158,23 @@ def judged_claims(results: Results) -> dict[str, dict[str, Finding]]:
         for section, claimed in SECTIONS.items()
     }
     return {section: findings for section, findings in found.items() if findings}
+
+
+def claims_table(judged: Judged) -> CaptionedTable:
+    """Every verdict, one to a row: what two runs of a study can be compared by."""
+    records = [
+        {
+            "verdict": finding.verdict,
+            "variant": variant,
+            "section": section,
+            "claim": says,
+            "here": finding.ours,
+        }
+        for variant, sections in judged.items()
+        for section, findings in sections.items()
+        for says, finding in findings.items()
+    ]
+    return CaptionedTable("claims", "", records)
 
 
 # ---------------------------------------------------------------------- the page
@@ -174,13 +195,14 @@ def write_report(
         runs, others = store.runs(chosen), store.others(chosen)
         title = store.title
     path_name, results = pathlib.Path(folder), Results(runs)
-    tables = all_tables(results)
+    judged = {variant: judged_claims(results.of_variant(variant)) for variant in results.judged}
+    tables, claimed = all_tables(results), claims_table(judged)
     (path_name / "tables").mkdir(exist_ok=True)
-    written = [table.write(path_name / "tables") for table in tables]
+    written = [of.write(path_name / "tables") for of in [claimed, *tables] if of.records]
     figures = draw_all(results, path_name / "figures", update)
     drawn = [path_name / "figures" / f"{name}{end}" for name in figures for end in (".pdf", ".png")]
     page = path_name / PAGE
-    write_bytes(page, _page(results, title, runs, others, tables, figures).encode())
+    write_bytes(page, _page(results, title, runs, others, judged, tables, figures).encode())
     return [page, *drawn, *written]
 
 
@@ -189,6 +211,7 @@ def _page(
     title: str,
     runs: Sequence[Run],
     others: int,
+    judged: Judged,
     tables: Sequence[CaptionedTable],
     figures: Mapping[str, str],
 ) -> str:
@@ -198,7 +221,6 @@ def _page(
         f"# {paper().title if complete else title if own else Design.title}",
         _about(results, runs, others),
     ]
-    judged = {variant: judged_claims(results.of_variant(variant)) for variant in results.judged}
     if any(judged.values()):
         parts += ["## The paper's claims", CLAIMS]
     for section in SECTIONS:
@@ -273,7 +295,7 @@ def _about(results: Results, runs: Sequence[Run], others: int) -> str:
     return "\n".join(lines)
 
 
-def _claims(section: str, judged: Mapping[str, Mapping[str, Mapping[str, Finding]]]) -> str:
+def _claims(section: str, judged: Judged) -> str:
     """A row for every claim and variant; where all say the same, it is said once."""
     rows = []
     remarks: dict[str, None] = {}
