@@ -145,6 +145,17 @@ def test_samples_fit_the_time_beyond_the_set_up(monkeypatch):
     assert (samples, set_up) == (250, 0.5)
 
 
+def test_a_disturbed_call_does_not_cut_the_samples(monkeypatch):
+    """Two of three calls take a second more; medians would leave a single sample."""
+
+    def disturbed(call, calls=0):
+        least = 0.5 + 0.001 * call()
+        return None, Times(least + 1, least, least + 1, 3)
+
+    monkeypatch.setattr(work, "timed", disturbed)
+    assert fitting(lambda n: n, 0.25) == (250, 0.5)
+
+
 def test_the_name_of_a_program_knows_what_computes_and_nothing_else():
     """A comment, a docstring or another layout is the same program; another number is not."""
     plain = 'def f(x):\n    """Once."""\n    return 2 * x\n'

@@ -177,7 +177,7 @@ def _simulation(job: WorkItem) -> Computed:
     rows = []
     for engine in ENGINES:
         deployed, times = timed(partial(evaluate, ssp, policy, task.alpha0, engine=engine))
-        samples, set_up = fitting(lambda n: simulate(ssp, policy, n, 0, threads=1), times.median)
+        samples, set_up = fitting(lambda n: simulate(ssp, policy, n, 0, threads=1), times.least)
         for repetition in range(job.repetitions):
             # The same on every machine, another for every task.
             seed = crc32(str(task).encode()) + repetition
@@ -201,13 +201,13 @@ def worst_means(costs: Any, alphas: Sequence[float]) -> list[float]:
 
 def fitting(call: Callable[[int], Any], seconds: float) -> tuple[int, float]:
     """The number n, 1 at least, for which `call(n)` takes `seconds` seconds more than its set-up,
-    and the seconds of the set-up.
+    and the seconds of the set-up. The least times count: a call is disturbed to be longer only.
     """
-    set_up = timed(partial(call, 0))[1].median
+    set_up = timed(partial(call, 0))[1].least
     many, more = 1, 0.0
     while more < seconds:
         many *= 2
-        more = timed(partial(call, many), TRIED)[1].median - set_up
+        more = timed(partial(call, many), TRIED)[1].least - set_up
     return max(1, round(many * seconds / more)), set_up
 
 
