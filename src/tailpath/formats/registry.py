@@ -158,7 +158,7 @@ class Format:
     Raises
     ------
     OptionError
-        If a suffix does not begin with a dot.
+        If a suffix does not begin with a dot, or it or the scheme has capital letters.
 
     Examples
     --------
@@ -181,6 +181,9 @@ class Format:
         for suffix in self.suffixes:
             if not suffix.startswith("."):
                 raise OptionError(f"a suffix must begin with a dot, such as '.abc', not {suffix!r}")
+        for name in (*self.suffixes, self.scheme):
+            if name != name.lower():
+                raise OptionError(f"{name!r} must be in small letters, such as {name.lower()!r}")
 
     def read(self, source: Any, reading: Reading) -> SSP:
         """Read a model.
