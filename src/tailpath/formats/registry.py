@@ -249,14 +249,13 @@ class Format:
             )
         if isinstance(ssp, IntervalSSP) and not self.intervals:
             raise OptionError(
-                f"{path}: {self.title} is written with known probabilities; intervals go to"
-                f" {_listed('intervals')}"
+                f"{path}: {self.title} cannot hold intervals; write one of {_listed('intervals')}"
             )
         more: dict[str, Any] = {}
         if not isinstance(ssp, (SSP, IntervalSSP)):
             if not self.chains:
                 raise OptionError(
-                    f"{path}: {self.title} holds models; chains go to {_listed('chains')}"
+                    f"{path}: {self.title} cannot hold a chain; write one of {_listed('chains')}"
                 )
             ssp, more = _load(f"{__package__}.chains:chain_model")(ssp), {"dtmc": True}
         _load(self.writer)(ssp, path, **more)
