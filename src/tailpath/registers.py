@@ -4,8 +4,9 @@ Methods, domains, formats and measures each have one, with three sources: a tabl
 this package, `add` in a running program, and entry points `name = "package.module:THING"` of one
 group in installed packages. A thing is loaded when it is first needed.
 
-There is one rule for names: those of this package cannot be added again. Any other name can, as
-when a cell of a notebook runs again; the last one counts, before entry points.
+There is one rule for names: those of this package, in capital or small letters, cannot be added
+again. Any other name can, as when a cell of a notebook runs again; the last one counts, before
+entry points.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class Register(Generic[Thing]):
     def add(self, thing: Thing, *names: str) -> None:
         """Add a thing under these names to this process, in place of an earlier one."""
         for name in names:
-            if name in self.taken:
+            if name.lower() in self.taken:
                 raise OptionError(f"a {self.noun} named {name!r} is already registered")
         self.added |= dict.fromkeys(names, thing)
 

@@ -99,7 +99,7 @@ def test_a_dtmc_of_prism_has_no_choices(tmp_path):
 
 @pytest.mark.parametrize("suffix", ["json", "npz", "csv"])
 def test_other_formats_say_where_chains_go(suffix, tmp_path):
-    with pytest.raises(OptionError, match=rf"c\.{suffix}: .*chains go to \.drn, .*\.umb"):
+    with pytest.raises(OptionError, match=rf"c\.{suffix}: .* \.drn, .*\.umb"):
         tp.write(CHAINS["traps"](), tmp_path / f"c.{suffix}")
 
 

@@ -71,7 +71,7 @@ def named(value):
         (
             '"start": "a"',
             '"start": "a", "states": ["a", [1, "b, ]", [1]], "g"]',
-            'm.json: outcomes[1]: [1, "b, ]", [true]] and [1, "b, ]", [1]] would become one name',
+            'm.json: outcomes[1]: the names [1, "b, ]", [true]] and [1, "b, ]", [1]]',
         ),
         (
             '"start": "a"',

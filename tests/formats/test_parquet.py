@@ -118,9 +118,7 @@ def test_refusals_of_files(tmp_path):
     # A run of equal cells: a hundred million rows in a few kilobytes.
     million = pyarrow.array(["a"] * 1_000_000).dictionary_encode()
     many = pyarrow.chunked_array([million] * 20)
-    with pytest.raises(
-        tp.TailpathError, match=r"unpacks to .* bytes, more than its .* bytes justify"
-    ):
+    with pytest.raises(tp.TailpathError, match=r"unpacks to \d+ bytes"):
         tp.read(written(path, {"from": many, "to": many, "cost": many}))
 
 

@@ -123,7 +123,7 @@ def test_a_policy_knows_its_model(suffix, tmp_path):
 @pytest.mark.parametrize(
     ("decisions", "message"),
     [
-        ({"nowhere": "a"}, "decides in state 'nowhere', which the model does not have"),
+        ({"nowhere": "a"}, "state 'nowhere'.* not in the model"),
         ({0: "up"}, "takes 'up' in state 0, where the model has no such action"),
         ({1: {"right": 0.5, "left": 0.5}}, "takes 'left' in state 1"),
         ({3: "left"}, "takes 'left' in state 3"),

@@ -238,6 +238,9 @@ def test_a_format_without_a_name_is_refused():
         tp.formats.register(tp.formats.Format("mine", read_chain))
     with pytest.raises(OptionError, match="begin with a dot"):
         tp.formats.Format("mine", read_chain, suffixes=("mine",))
+    for names in ({"suffixes": (".CSV",)}, {"suffixes": (".mine", ".Mine")}, {"scheme": "Mine"}):
+        with pytest.raises(OptionError, match=r"'\.?mine'|'\.csv'"):  # paths are in small letters
+            tp.formats.Format("mine", read_chain, **names)
 
 
 def test_an_entry_point_that_is_no_format(monkeypatch):

@@ -65,30 +65,56 @@ def test_an_installed_package_brings_its_own(capsys, monkeypatch):
         OptionError, match=r"toy:NOTHING of the group tailpath\.methods cannot be loaded"
     ):
         find_method("broken")
+    for arguments in (
+        ["--help"],
+        [MODEL, "--alpha", 0.5],
+        [MODEL, "--alpha", 1, "--method", "toy"],
+    ):
+        assert run(capsys, "solve", *arguments).code == 0
+    assert "NOTHING" in refusal(capsys, "solve", MODEL, "--method", "broken", "--alpha", 0.5)
 
 
 def test_options_of_one_name_are_told_apart_by_method(capsys):
-    """`quantile` has a --tolerance of its own, whose default is 0.001."""
-    tolerance = Option("tolerance", float, 0.5, "How coarse.", "E")
-    register(replace(toy.TOY, name="mine", options=(tolerance,)))
+    """`quantile` has a --tolerance of its own, a number whose default is 0.001."""
+    tolerance = Option("tolerance", str, "coarse", "How coarse.", "E")
+    which = Option("which", int, 0, "Which choice.", "K")
+    register(replace(toy.TOY, name="mine", options=(tolerance, which), plan=with_tolerance))
     text = " ".join(run(capsys, "solve", "--help").out.split())
+    assert "Of --method quantile, interpolation:" in text
     assert "Stop when a sweep moves no value by more than E. [default: 0.001]" in text
-    assert "mine: How coarse. [default: 0.5]" in text
-    assert "quantile: How a policy shares" in text and "[default: vertex]" in text
+    assert "Of --method mine: --tolerance E How coarse. [default: coarse]" in text
+    asked = "solve", MODEL, "--alpha", 0.5, "--json", "--method"
+    assert run(capsys, *asked, "mine", "--tolerance", "fine").json["which"] == "fine"
+    assert run(capsys, *asked, "quantile", "--tolerance", 0.5).json["sweeps"] > 0
+    assert "'fine' is not a valid float" in refusal(
+        capsys, *asked, "quantile", "--tolerance", "fine"
+    )
 
 
-def test_options_of_one_name_have_values_of_one_type():
-    tolerance = Option("tolerance", int, 1, "Tolerance in grams.", "E")
-    with pytest.raises(
-        OptionError, match=r"option tolerance of the method mine .* that of the method quantile"
-    ):
-        register(replace(toy.TOY, name="mine", options=(tolerance,)))
-    assert "mine" not in method_names()
+def with_tolerance(ssp, alpha, *, progress, tolerance, which=0):
+    made = toy.plan(ssp, alpha, progress=progress, which=which)
+    return replace(made, facts={**made.facts, "which": tolerance})
+
+
+def test_the_help_of_a_method_has_its_options_only(capsys):
+    text = run(capsys, "solve", "--method", "nested", "--help").out
+    assert "--alpha" in text and "--tolerance" not in text and "--which" not in text
+
+
+def test_a_method_cannot_take_an_option_of_the_command(capsys):
+    verify = Option("verify", bool, False, "Look twice.")
+    register(replace(toy.TOY, name="mine", options=(verify,)))
+    message = refusal(capsys, "solve", MODEL, "--method", "mine", "--alpha", 0.5)
+    assert "verify" in message and "mine" in message
+    assert run(capsys, "solve", MODEL, "--alpha", 0.5, "--verify").code == 0
+    assert run(capsys, "solve", "--help").code == 0
 
 
 def test_names_are_unique_and_unknown_ones_are_refused():
     with pytest.raises(OptionError, match="a method named 'quantile' is already registered"):
         register(replace(toy.TOY, name="quantile"))
+    with pytest.raises(OptionError, match="'CVaRVIQ' is already registered"):
+        register(replace(toy.TOY, name="CVaRVIQ"))
     with pytest.raises(OptionError, match=r"no method 'optimal'; did you mean 'optimum'\?$"):
         find_method("optimal")
     with pytest.raises(OptionError, match="there is no method 'magic'; there are exact, "):

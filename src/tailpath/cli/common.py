@@ -168,6 +168,16 @@ def flag(option: Option, cls: type[click.Option] = click.Option) -> click.Option
     )
 
 
+def flag_of(option: Option) -> Decorator:
+    """Give a command the flag of an option."""
+
+    def with_flag(command: Called) -> Called:
+        vars(command).setdefault("__click_params__", []).append(flag(option))
+        return command
+
+    return with_flag
+
+
 def _type(option: Option) -> Any:
     if option.choices:
         return click.Choice(option.choices)

@@ -17,10 +17,9 @@ import click
 import tailpath
 from tailpath.cli.application import print_message
 from tailpath.cli.common import (
-    ALPHA,
     POLICIES,
     ManyAlphas,
-    WholeNumber,
+    flag_of,
     measure,
     method_option,
     out_file,
@@ -51,6 +50,8 @@ from tailpath.methods.comparison import (
     given_row,
     planned_lines,
 )
+from tailpath.methods.optimal import DELTA
+from tailpath.methods.published import ALPHA0, ATOMS, TOLERANCE
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
 from tailpath.pictures.distributions import MethodCurve, plot_comparison
@@ -84,19 +85,7 @@ DRAWN = 49
 )
 @under(
     "How it is planned",
-    click.option("--atoms", type=WholeNumber(2), default=25, help="Atoms of the planners' grid."),
-    click.option(
-        "--alpha0", type=ALPHA, help="The first atom.  [default: a tenth of the smallest alpha]"
-    ),
-    click.option(
-        "--tolerance",
-        type=float,
-        default=0.001,
-        help="Planners stop when no value changes by more than this.",
-    ),
-    click.option(
-        "--delta", metavar="D", help="Round costs to multiples of D; the optimum is then bracketed."
-    ),
+    *map(flag_of, (ATOMS, ALPHA0, TOLERANCE, DELTA)),
 )
 @under("Output", click.option("--plot", type=picture, help="Draw CVaR against alpha."))
 @reported
@@ -253,7 +242,7 @@ def _draw(
     method_option("methods", multiple=True, help="Add a planner (repeatable)."),
     click.option("--title", help="Title of the page.  [default: the model, without its folder]"),
     click.option("--unit", default="", show_default=False, help="Unit of the costs, e.g. minutes."),
-    click.option("--delta", metavar="D", help="Round costs up to multiples of D."),
+    flag_of(DELTA),
     click.option("--positions", help="A table of the states' positions: x and y, or lat and lon."),
 )
 @reported

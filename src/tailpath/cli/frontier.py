@@ -11,6 +11,7 @@ import tailpath
 from tailpath.cli.common import (
     ModelCommand,
     WholeNumber,
+    flag_of,
     measure,
     picture,
     policy_output,
@@ -19,6 +20,7 @@ from tailpath.cli.common import (
     under,
 )
 from tailpath.cli.output import Output, reported, save_picture, terminal_width
+from tailpath.methods.optimal import DELTA
 from tailpath.model.records import MAX_ROWS
 from tailpath.model.ssp import SSP
 from tailpath.progress import progress_line
@@ -35,9 +37,7 @@ from tailpath.texts import count
     type=click.FloatRange(min=0),
     help="Stop this close to the frontier, as a share of its range; 0 finds all corners.",
 )
-@click.option(
-    "--delta", metavar="D", help="Round costs to multiples of D; the frontier is then bracketed."
-)
+@flag_of(DELTA)
 @under(
     "Output",
     click.option("--all", "everything", is_flag=True, help="Print every corner."),

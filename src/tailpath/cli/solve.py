@@ -34,9 +34,10 @@ from tailpath.errors import LimitExceededError, OptionError
 from tailpath.evaluation.evaluate import evaluate_for
 from tailpath.methods import Method, find_method, method_names
 from tailpath.methods.comparison import progress_of
-from tailpath.methods.method import all_methods, bounds_row, shared_options
+from tailpath.methods.method import all_methods, bounds_row
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
+from tailpath.options import Option
 from tailpath.progress import progress_line
 from tailpath.risk.measure import REGISTER, Measure, is_cvar
 from tailpath.texts import number, pairs
@@ -44,38 +45,66 @@ from tailpath.texts import number, pairs
 #: Without a cost unit the evaluation of a policy may branch without end; after this many nodes the
 #: bounds of the optimum must do.
 MAX_NODES = 1_000_000
-
-
-class MethodOption(click.Option):
-    heading = "Of some methods"
+#: Where a context has the chosen method, in a list.
+CHOSEN = "tailpath.method"
 
 
 class SolveCommand(ModelCommand):
-    """Takes the options of all methods, each once, and refuses those that the chosen method does
-    not have.
+    """Takes the options of the chosen method; the help lists those of every method, and a refusal
+    names the methods that have an option.
     """
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        known = super().get_params(ctx)
+        known, options = super().get_params(ctx), []
         names = {param.name for param in known}
-        options = [option for option, _ in shared_options(all_methods()).values()]
-        return [*known, *(flag(each, MethodOption) for each in options if each.name not in names)]
+        takers: dict[str, tuple[Option, list[str]]] = {}
+        for method in ctx.meta.get(CHOSEN) or all_methods():
+            for option in method.options:
+                takers.setdefault(repr(option), (option, []))[1].append(method.name)
+                if option.name in names - {"gamma"} and CHOSEN in ctx.meta:
+                    raise OptionError(
+                        f"the option {option.name} of the method {method.name} has the name of one"
+                        " of solve itself; give it another"
+                    )
+        for option, those in takers.values():
+            made: Any = flag(option)
+            made.heading = f"Of --method {', '.join(those)}"
+            options += [made] if option.name not in names else []
+        return [*known, *options]
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        remaining = super().parse_args(ctx, args)
-        method, given = ctx.params.get("method"), ctx.params
-        takers = {name: takers for name, (_, takers) in shared_options(all_methods()).items()}
-        takers["alpha"] = [each.name for each in all_methods() if each.risk]
-        for name, those in takers.items():
-            within = name == "gamma" and given.get("within")
-            if given.get(name) is not None and method not in those and not within:
-                more = "; with --within N to every method" if name == "gamma" else ""
-                raise click.UsageError(
-                    f"--{name.replace('_', '-')} does not apply to --method {method}, only to"
-                    f" {', '.join(those)}{more}",
-                    ctx,
-                )
+        asked = _asked_method(ctx, args)
+        if asked is not None or not {*args} & {*ctx.help_option_names}:
+            ctx.meta[CHOSEN] = [find_method(asked or method_names()[0])]
+        try:
+            remaining = super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            self._refuse(ctx, error.option_name)
+            raise
+        method, given = find_method(ctx.params["method"]), ctx.params
+        if given["alpha"] is not None and not method.risk:
+            self._refuse(ctx, "--alpha", [each.name for each in all_methods() if each.risk])
+        discounts = any(option.name == "gamma" for option in method.options)
+        if given["gamma"] is not None and given["within"] is None and not discounts:
+            self._refuse(ctx, "--gamma", more="; with --within N to every method")
         return remaining
+
+    def _refuse(
+        self, ctx: click.Context, word: str, takers: Sequence[str] = (), more: str = ""
+    ) -> None:
+        """Refuse a flag that belongs to other methods, if there are such."""
+        (chosen,) = ctx.meta[CHOSEN]
+        takers = takers or [
+            method.name
+            for method in all_methods()
+            if any(word in flag(option).opts for option in method.options)
+        ]
+        if takers:
+            raise click.UsageError(
+                f"{word} does not apply to --method {chosen.name}, only to"
+                f" {', '.join(takers)}{more}",
+                ctx,
+            )
 
     def invoke(self, ctx: click.Context) -> Any:
         ctx.obj = all_ranks() if ctx.params.pop("mpi") else None
@@ -84,6 +113,15 @@ class SolveCommand(ModelCommand):
             return super().invoke(ctx)
         _refuse_on_ranks(ctx.params)
         return solve_part(part, ctx.obj, ctx.params)
+
+
+def _asked_method(ctx: click.Context, args: list[str]) -> str | None:
+    """The method that the command line names, which decides how the rest of it is read."""
+    only = click.Command(None, params=[click.Option(["--method"])], add_help_option=False)
+    settings = {"ignore_unknown_options": True, "allow_extra_args": True}
+    found = only.make_context(ctx.info_name, [*args], ctx.parent, **settings)
+    method: str | None = found.params["method"]
+    return method
 
 
 def _known(ctx: click.Context, param: click.Parameter, value: str) -> str:
@@ -145,10 +183,11 @@ def solve_command(ssp: SSP, gamma: Any, **given: Any) -> None:
     tailpath solve river:5x5 --alpha 0.05 --output policy.json
     tailpath solve river:5x5 --minimise mean --subject-to 'cvar(0.01) <= 40'
     """
-    asked, comm = SimpleNamespace(gamma=gamma, **given), click.get_current_context().obj
+    given = {"delta": None, "gamma": gamma, **given}  # of a method that may have neither
+    asked, comm = SimpleNamespace(**given), click.get_current_context().obj
     refuse_same_file(asked.output, asked.source)
     if comm is not None:
-        given |= {"model": given.pop("source"), "gamma": gamma}
+        given["model"] = given.pop("source")
         _refuse_on_ranks(given)
         solve_part(ranks("part").Part.here(ssp, comm), comm, given, ssp)
         return

@@ -160,12 +160,12 @@ class Part:
             raise ModelError("the first states of parts must rise from 0")
         if not 0 <= self.index < len(steps) or steps[self.index] != len(self.is_goal):
             n = len(self.is_goal)
-            raise ModelError(f"part {self.index} has {n} states; bounds say otherwise")
+            raise ModelError(f"part {self.index} has {n} states, which does not match bounds")
         if type(self.start) is not int or not 0 <= self.start < self.n_states < 2**31:
             raise ModelError(f"the start {self.start!r} is not one of {self.n_states} states")
         error, model = self.probability_error, self.model
         if type(error) not in (int, float) or not 0 <= error < 1 or not isinstance(model, str):
-            raise ModelError(f"probabilities that are off by {error!r}, of the model {model!r}")
+            raise ModelError(f"invalid probability_error {error!r} or model hash {model!r}")
         if not 1 / LARGEST_COST <= self.unit <= LARGEST_COST:
             raise ModelError("the unit of costs is out of range")
 

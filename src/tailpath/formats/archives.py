@@ -92,7 +92,7 @@ def unpacked(path: str, data: bytes) -> bytes:
         raise FormatError(f"{path}: broken {kind} data: {error}") from None
     if len(content) > most:
         raise FormatError(
-            f"{path}: unpacks to more than {most} bytes, more than its {len(data)} bytes justify"
+            f"{path}: unpacks to more than {most} bytes, too many for a file of {len(data)}"
         )
     if not decoder.eof:
         raise FormatError(f"{path}: broken {kind} data: it ends too early")
@@ -122,8 +122,8 @@ class Archive:
         most = unpacked_limit(len(data))
         if unfolded > most:
             raise FormatError(
-                f"{path}: the members unpack to {unfolded} bytes, more than the {most} that"
-                f" {len(data)} bytes justify"
+                f"{path}: the members unpack to {unfolded} bytes, more than the {most} that a"
+                f" file of {len(data)} bytes may hold"
             )
 
     def has(self, name: str) -> bool:
@@ -149,7 +149,8 @@ class Archive:
         info = self._members[f"{name}.npy"]
         if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             raise FormatError(
-                f"{location} is packed in an unusual way; use numpy.savez or numpy.savez_compressed"
+                f"{location} has an unsupported compression; use numpy.savez or"
+                " numpy.savez_compressed"
             )
         try:
             data = self._zip.read(info)

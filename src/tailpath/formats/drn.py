@@ -86,7 +86,7 @@ def _model(header: Header, body: ParsedBody) -> LabelledMDP:
     state_choices = np.append(choices_before[kinds == STATE], n_choices).astype(np.int64)
     for state in first_of(np.diff(state_choices) > 1) if header.is_dtmc else ():
         second = np.flatnonzero(starts_choice)[state_choices[state] + 1]
-        raise header.file.error("a state of a DTMC has one action", lines[second])
+        raise header.file.error(f"state {state} of a DTMC has more than one action", lines[second])
     is_transition = kinds == TRANSITION
     transitions_before = np.cumsum(is_transition, dtype=np.int32) - is_transition
     choice_code = np.full(n_choices, -1, dtype=np.int32)

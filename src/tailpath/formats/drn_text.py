@@ -70,7 +70,7 @@ class Header:
 
     def _add(self, name: str, value: str, line: int) -> None:
         if name in self.sections:
-            raise self.file.error(f"a second section {name}", line)
+            raise self.file.error(f"the section {name} is given twice", line)
         self.sections[name] = (value, line)
         if name == "@type" and value.upper() not in ("MDP", "DTMC"):
             raise self.file.error(f"the type {shorten(value)!r} is neither MDP nor DTMC", line)
@@ -80,7 +80,7 @@ class Header:
             )
         if name == "@parameters" and value:
             raise self.file.error(
-                "a model with parameters has no numbers yet: instantiate it first", line
+                "parametric models are not supported; give the parameters values first", line
             )
 
     @property
@@ -197,7 +197,7 @@ class Body:
         for at in first_of(kinds < 0):
             raise self._unexpected("a state, an action or a transition", texts[at])
         if not self.n_states and len(kinds) and kinds[0] != STATE:
-            raise self.file.error("an action or a transition before the first state")
+            raise self.file.error("an action or transition stands before the first state")
         states, actions, transitions = (
             list(compress(texts, (kinds == kind).tolist())) for kind in range(3)
         )

@@ -300,7 +300,7 @@ class NameIndex:
         for position, (name, number) in enumerate(zip(names, found)):
             if _truths(name) != _truths(known[number]):
                 both = f"{json.dumps(name)} and {json.dumps(known[number])}"
-                raise FormatError(f"{location(position)}: {both} would become one name")
+                raise FormatError(f"{location(position)}: the names {both} cannot be told apart")
 
 
 def _has_truths(names: Sequence[Any]) -> bool:

@@ -344,7 +344,7 @@ def _check_names(ssp: SSP, state: Name, decision: Decision, path: str) -> None:
         index = ssp.state_index(state)
     except ModelError:
         raise PolicyError(
-            f"{path}: the policy decides in state {state!r}, which the model does not have"
+            f"{path}: the policy has a decision for state {state!r}, which is not in the model"
         ) from None
     for action in decision if isinstance(decision, Mapping) else (decision,):
         if ssp.choice_index(index, action) < 0:

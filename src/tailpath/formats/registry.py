@@ -158,7 +158,7 @@ class Format:
     Raises
     ------
     OptionError
-        If a suffix does not begin with a dot.
+        If a suffix does not begin with a dot, or it or the scheme has capital letters.
 
     Examples
     --------
@@ -181,6 +181,9 @@ class Format:
         for suffix in self.suffixes:
             if not suffix.startswith("."):
                 raise OptionError(f"a suffix must begin with a dot, such as '.abc', not {suffix!r}")
+        for name in (*self.suffixes, self.scheme):
+            if name != name.lower():
+                raise OptionError(f"{name!r} must be in small letters, such as {name.lower()!r}")
 
     def read(self, source: Any, reading: Reading) -> SSP:
         """Read a model.
@@ -246,14 +249,13 @@ class Format:
             )
         if isinstance(ssp, IntervalSSP) and not self.intervals:
             raise OptionError(
-                f"{path}: {self.title} is written with known probabilities; intervals go to"
-                f" {_listed('intervals')}"
+                f"{path}: {self.title} cannot hold intervals; write one of {_listed('intervals')}"
             )
         more: dict[str, Any] = {}
         if not isinstance(ssp, (SSP, IntervalSSP)):
             if not self.chains:
                 raise OptionError(
-                    f"{path}: {self.title} holds models; chains go to {_listed('chains')}"
+                    f"{path}: {self.title} cannot hold a chain; write one of {_listed('chains')}"
                 )
             ssp, more = _load(f"{__package__}.chains:chain_model")(ssp), {"dtmc": True}
         _load(self.writer)(ssp, path, **more)

@@ -206,7 +206,7 @@ class ArrowTable(FileTable):
             cells = 8 * shape.num_rows * shape.num_columns
             size = max(cells, sum(group.total_byte_size for group in groups))
             if size > unpacked_limit(len(data)):
-                allowed = f"more than its {len(data)} bytes justify"
+                allowed = f"too many for a file of {len(data)}"
                 raise FormatError(f"{path}: unpacks to {size} bytes, {allowed}")
             self.table = file.read(use_threads=False)
             self.table.validate(full=True)  # texts in UTF-8, and indices that lie inside

@@ -148,8 +148,8 @@ class UmbReader:
             if not isinstance(alias, str) or alias in found:
                 raise self._error(
                     "index.json",
-                    f"annotations.{group} has the alias {shorten(repr(alias))} twice, or not as"
-                    " text",
+                    f"annotations.{group}: the alias {shorten(repr(alias))} is used twice, or is"
+                    " not a string",
                 )
             found[alias] = (identifier, annotation)
         return found

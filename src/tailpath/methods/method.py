@@ -10,8 +10,9 @@ processes of their own: there the module that calls `register` is named in the s
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Any
 
 from tailpath.errors import OptionError
@@ -274,8 +275,7 @@ def register(method: Method) -> None:
     Raises
     ------
     OptionError
-        If its name is one of the package's own, or it has an option that another method has with a
-        value of another type.
+        If its name is one of the package's own.
 
     Examples
     --------
@@ -284,8 +284,6 @@ def register(method: Method) -> None:
     >>> tp.compare(ssp, alphas=[0.1], methods=["road"])["road", 0.1].deployed
     60.0
     """
-    others = [name for name in (*ADDRESSES, *REGISTER.added) if name != method.name]
-    shared_options([*map(find_method, others), method])
     REGISTER.add(method, method.name)
 
 
@@ -305,44 +303,11 @@ def method_names() -> list[str]:
     return REGISTER.names()
 
 
-def all_methods() -> list[Method]:
-    return [find_method(name) for name in method_names()]
-
-
-def shared_options(methods: Iterable[Method]) -> dict[str, tuple[Option, list[str]]]:
-    """The options of methods, each name once, with the methods that take it.
-
-    A name has one type, since `compare` and `study` hand a setting to all methods with an option of
-    its name. Where help or defaults differ, the help tells them apart.
-    """
-    found: dict[str, dict[str, Option]] = {}
-    for method in methods:
-        for option in method.options:
-            known = found.setdefault(option.name, {})
-            for other, same in known.items():
-                if _values(same) != _values(option):
-                    raise OptionError(
-                        f"the option {option.name} of the method {method.name} takes different"
-                        f" values from that of the method {other}; give it another name"
-                    )
-            known[method.name] = option
-    return {name: (_told_apart(takers), list(takers)) for name, takers in found.items()}
-
-
-def _values(option: Option) -> tuple[Any, ...]:
-    return option.kind, option.choices, option.least, option.mass
-
-
-def _told_apart(takers: Mapping[str, Option]) -> Option:
-    first, *others = takers.values()
-    if all(option == first for option in others):
-        return first
-    told: dict[str, list[str]] = {}
-    for name, option in takers.items():
-        default = "" if option.default is None else f"  [default: {option.default}]"
-        told.setdefault(f"{option.help}{default}", []).append(name)
-    text = "  ".join(f"{', '.join(names)}: {help}" for help, names in told.items())
-    return replace(first, default=None, help=text)
+def all_methods() -> Iterator[Method]:
+    """The methods that can be loaded; another says why it cannot when it is asked for."""
+    for name in method_names():
+        with suppress(OptionError):
+            yield find_method(name)
 
 
 def find_method(name: str) -> Method:

@@ -16,10 +16,11 @@ from tailpath.solvers.expectation import solve_expected
 from tailpath.texts import count
 
 LEXICOGRAPHIC = "Of all policies with the least CVaR, the one with the least expected cost."
-DELTA = "Round costs to multiples of D; the optimum is then bracketed."
+ROUND = "Round costs to multiples of D; the optimum is then bracketed."
+DELTA = Option("delta", str, None, ROUND, "D")
 OPTIONS = (
     Option("lexicographic", bool, False, LEXICOGRAPHIC),
-    Option("delta", str, None, DELTA, "D"),
+    DELTA,
     # Not the discount of other methods: a run must have a bounded number of steps.
     Option("gamma", float, 1.0, "Discount, over a bounded number of steps.", "G"),
 )

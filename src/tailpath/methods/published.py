@@ -26,6 +26,9 @@ ALPHA0 = Option(
     "alpha0", float, None, "The first atom.  [default: a tenth of alpha]", "A", mass=True
 )
 START = "Values start at those of the risk-neutral policy, or at 0 as published."
+TOLERANCE = Option(
+    "tolerance", float, 1e-3, "Stop when a sweep moves no value by more than E.", "E"
+)
 ADAPT = "Give states more atoms where interpolation makes a value wrong by more than E."
 TIES = "How a policy shares the mass at the VaR among outcomes that tie."
 INNER = "Inner problems: linear programs by HiGHS, or their closed form."
@@ -33,7 +36,7 @@ OPTIONS = (
     ATOMS,
     ALPHA0,
     Option("adapt", float, None, ADAPT, "E"),
-    Option("tolerance", float, 1e-3, "Stop when a sweep moves no value by more than E.", "E"),
+    TOLERANCE,
     Option("max_sweeps", int, 10_000, "Give up after N sweeps.", "N", least=1),
     Option("values_from", str, "neutral", START, choices=STARTS),
     GAMMA,
