@@ -33,6 +33,19 @@ SORTED_BY_NUMPY = 20_000
 COLUMNS = {"row_start": "i8", "target": "i4", "probability": "f8", "cost": "f8", "level": "i8"}
 
 
+class Rows(NamedTuple):
+    """Rows by state, as kernels take them: those of state s are `first_row[s] : first_row[s + 1]`,
+    and each costs `rate` on average. The targets of the edges of row k, and their probabilities,
+    are `row_start[k] : row_start[k + 1]` of these.
+    """
+
+    first_row: Array
+    row_start: Array
+    target: Array
+    probability: Array
+    rate: Array
+
+
 def offsets_of(group: Array, n_groups: int) -> IntArray:
     """Where each group starts if `group` is that of every member, in order: (n_groups + 1,)."""
     return offsets_from_lengths(np.bincount(group, minlength=n_groups))
@@ -144,10 +157,10 @@ class Transitions:
         """Where the rows of each state begin: (S + 1,). Without `first_row`, each has one."""
         return np.arange(self.n + 1) if self.first_row is None else self.first_row
 
-    def columns(self, rate: Array) -> tuple[Array, ...]:
-        """What kernels take: rows by state, with what each of them costs, by row."""
+    def columns(self, rate: Array) -> Rows:
+        """What kernels take, with what each row costs."""
         rows = self.state_rows, self.row_start, self.target, self.probability, rate
-        return tuple(frozen(*rows))
+        return Rows(*frozen(*rows))
 
     def replaced(self, **columns: Any) -> Transitions:
         """The transitions with other columns."""

@@ -10,10 +10,13 @@ import numpy as np
 import pytest
 
 import tailpath as tp
-from tailpath.certify import rounding, totals
+from tailpath.certify import budgets, games, losses, products, rounding, searches, totals, values
 from tailpath.certify.rounding import ROUNDOFF, compounded
 from tailpath.dp.forward import LEAST_MASS
 from tailpath.evaluation import lattice
+from tailpath.evaluation.engine import Request
+from tailpath.evaluation.evaluate import engine_for
+from tailpath.model.border import Border
 from tailpath.model.cost_units import as_fraction
 
 #: Less than half a unit in the last place of 0.9: added to it, it vanishes. So many of them come
@@ -175,3 +178,108 @@ def test_steps_compound(step_error: float, steps: int) -> None:
 def test_steps_that_may_lose_everything() -> None:
     assert compounded(2.0, 1, -1) == compounded(0.05, 10**6, -1) == 0
     assert compounded(0.05, 10**6, 1) >= 1 / LEAST_MASS
+
+
+@CHARGED
+def test_what_is_done_with_two_sides(charged: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A VaR of 10^6, to which a third of a thousandth is added: the sum rounds by more than the
+    rows that it was found from.
+    """
+    if not charged:
+        monkeypatch.setattr(totals, "AFTERWARDS", 0.0)
+    true = []
+    for k in range(1, 10):
+        more = Fraction(k, 1000)
+        rows = [(0, "a", "g", float(1 - more), 10**6), (0, "a", "g", float(more), 10**6 + 1)]
+        true.append(holds(evaluated(rows, 0.3).bounds(0.3), 10**6 + more / Fraction(0.3)))
+    assert all(true) == charged
+
+
+@CHARGED
+def test_an_early_end_is_charged_for_every_step(
+    charged: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """0.9 is no float, and 0.9^300 is off by 300 times as much."""
+    if not charged:
+        monkeypatch.setattr(searches, "compounded", lambda *_: 1.0)
+    rows: list[Any] = [(k, "a", "g", 0.1, 1) for k in range(400)]
+    rows += [(k, "a", k + 1 if k < 399 else "g", 0.9, 1) for k in range(400)]
+    ssp = tp.SSP.from_outcomes(rows, 0, ["g"])
+    policy = tp.MarkovPolicy(dict.fromkeys(range(400), "a"))
+    engine = engine_for(Request(Border(ssp), policy, "lattice", 1e-30, limit=300))
+    found = engine.search(0)
+    assert found.stopped
+    known = engine.early_bounds(found)
+    masses = zip(known.low.masses.tolist(), known.high.masses.tolist())
+    true = [holds(each, Fraction(9**k, 10 ** (k + 1))) for k, each in enumerate(masses)]
+    assert len(true) > 250 and all(true) == charged
+
+
+@CHARGED
+def test_steps_that_multiply(charged: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not charged:
+        monkeypatch.setattr(products, "row_error", lambda size, *_: 0.0 * size)
+    factor, true = Fraction(3, 4), []
+    for k in range(1, 20):
+        stay = Fraction(k, 20)
+        rows = [(0, "a", 0, float(stay), 1), (0, "a", "g", float(1 - stay), 1)]
+        chain = tp.unroll(tp.SSP.from_outcomes(rows, 0, ["g"]), {0: "a"})
+        found = chain.expected_product(np.full(2, float(factor)))
+        truth = factor * (1 - stay) / (1 - factor * stay)
+        true.append(holds((found.lower[0], found.upper[0]), truth))
+    assert all(true) == charged
+
+
+@CHARGED
+def test_what_is_added_to_values_rounds(charged: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A gain of a million, and then a few cents to pay."""
+    if not charged:
+        monkeypatch.setattr(values, "AFTERWARDS", 0.0)
+    true = []
+    for k in range(1, 10):
+        gain = 10**6 + Fraction(k, 10)
+        rows = [(0, "a", 1, 1.0, -float(gain)), (1, "a", "g", 0.7, 0.1), (1, "a", "g", 0.3, 0.2)]
+        chain = tp.unroll(tp.SSP.from_outcomes(rows, 0, ["g"]), {0: "a", 1: "a"})
+        found = chain.expected_cost
+        true.append(holds((found.lower[0], found.upper[0]), Fraction(13, 100) - gain))
+    assert all(true) == charged
+
+
+@CHARGED
+def test_losses_are_differences(charged: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """1000.1 is no float, and what is left of a cost beyond it has its error."""
+    if not charged:
+        monkeypatch.setattr(losses, "AFTERWARDS", 0.0)
+    true = []
+    for k in range(1, 10):
+        found = evaluated([(0, "a", "g", 0.7, 1000 + k), (0, "a", "g", 0.3, 1)], 0.01)
+        loss = tp.Shortfall(1000.1).curve
+        true.append(holds(found.loss_bounds(loss), Fraction(7, 10) * (k - Fraction(1, 10))))
+    assert all(true) == charged
+
+
+def waiting(stay: Fraction) -> tp.IntervalSSP:
+    """A step costs 1, and is not the last with a probability of up to `stay`."""
+    least = stay - Fraction(1, 20)
+    rows = [(0, "a", 0, (float(least), float(stay)), 1)]
+    rows += [(0, "a", "g", (float(1 - stay), float(1 - least)), 1)]
+    return tp.IntervalSSP.from_outcomes(rows, 0, ["g"])
+
+
+@CHARGED
+def test_a_backup_against_nature_rounds(charged: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(games, "extreme_holds", games.extreme_holds.plain)
+    if not charged:
+        monkeypatch.setattr(games, "PER_EDGE", 0)
+    stays = [Fraction(k, 1000) for k in range(900, 1000, 3)]
+    true = [holds(tp.solve_expected(waiting(stay)).bounds, 1 / (1 - stay)) for stay in stays]
+    assert all(true) == charged
+
+
+@CHARGED
+def test_a_table_against_nature_rounds(charged: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not charged:
+        monkeypatch.setattr(budgets, "row_error", lambda size, *_: 0.0 * size)
+    stays = [Fraction(k, 1000) for k in range(905, 1000, 5)]
+    late = [tp.solve_on_time(waiting(stay), 300).late_bounds(299) for stay in stays]
+    assert all(holds(*each) for each in zip(late, (stay**299 for stay in stays))) == charged

@@ -24,12 +24,12 @@ from tailpath.analysis.reachability import (
 )
 from tailpath.analysis.tables import MAX_BYTES, BudgetTable, ModelLayout, fill_table
 from tailpath.certify.games import GameOptimum, solve_game
+from tailpath.certify.real_budgets import Excess, RealBudgets
 from tailpath.certify.values import warn_if_unproved
 from tailpath.dp.backup import COOPERATIVE, Slack
 from tailpath.dp.budget_model import BASE, EXCESS, LATE, NO_LOSS, SLOPE, TO_GO
 from tailpath.dp.games import Game
 from tailpath.dp.layout_builders import lay_out, unavoidable_costs
-from tailpath.dp.real_budgets import Excess, RealBudgets
 from tailpath.graph import Array, FloatArray, IntArray, Transitions, members_of, offsets_of, owners
 from tailpath.kernels.jit import frozen
 from tailpath.model.border import require_unit

@@ -80,8 +80,8 @@ class ModelLayout(Layout):
 class BudgetTable:
     """What the sweep found, in cost units: `values[j, i]` is the value of the start with budget
     `budgets[j]` in criterion i; with prices `values[j, i, k]`. No budget beyond `limit` was looked
-    at; `residual` and `marginal` are those of `Filled`. `again` fills the same budgets of another
-    layout like `swept`, where this is not that of the model, with its own changes.
+    at; `marginal` is that of `Filled`. `again` fills the same budgets of another layout like
+    `swept`, where this is not that of the model, with its own changes.
     """
 
     layout: ModelLayout
@@ -90,7 +90,6 @@ class BudgetTable:
     values: FloatArray
     changes: Changes
     limit: int
-    residual: float
     again: Again
     loss: FloatArray = field(default_factory=lambda: NO_LOSS)
     method: str = ""
@@ -104,12 +103,11 @@ class BudgetTable:
         return table_sides(layout, self.objective, layout.ends(), self.again, changes, both)
 
     def share(self) -> Share:
-        """How far values at the start may be off, by budget, known without another sweep."""
+        """How far values at the start may be off against nature, by budget."""
         criteria = self.objective.criteria
         slope, scale = float(criteria[:, SLOPE].max()), float(np.abs(criteria).sum(axis=1).max())
         ends = self.layout.ends() if criteria[:, TO_GO].any() else None
-        rounding = self.residual, slope, self.marginal
-        known = table_share(self.layout, ends, self.budgets, *rounding)
+        known = table_share(self.layout, ends, self.budgets, slope, self.marginal)
         vanished = TAKEN_FOR_ZERO * (scale + float(np.max(self.loss, initial=0.0)))
         return known._replace(slack=known.slack * slope + vanished)
 
@@ -150,8 +148,8 @@ def fill_table(
             return sweep(other, what._replace(limit=float(last)), loss, max_bytes, held=held)
 
         method = f"all budgets up to {last} in all states"
-        columns = np.arange(last + 1), found.values, found.changes, last, found.residual
-        table = BudgetTable(layout, limited, *columns, again, loss, method, found.marginal)
+        columns = np.arange(last + 1), found.values, found.changes, last, again, loss, method
+        table = BudgetTable(layout, limited, *columns, found.marginal)
         return table, found.best
 
     limit = objective.limit

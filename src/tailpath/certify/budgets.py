@@ -33,10 +33,9 @@ from tailpath.certify.rounding import AFTERWARDS, row_error
 from tailpath.dp.backup import CERTAIN
 from tailpath.dp.budget_model import NO_LOSS, NOTHING_HELD, TO_GO, Changes, Objective
 from tailpath.dp.budgets import Filled
-from tailpath.dp.joint import MARGIN, Joint, joint_optimum
+from tailpath.dp.joint import MARGIN
 from tailpath.dp.layout import Layout
 from tailpath.graph import FloatArray, IntArray, owners
-from tailpath.kernels.jit import frozen
 
 #: By how much the rows of joint blocks are scaled more: the residual left, and its own rounding.
 JOINTLY = 1.5 * MARGIN
@@ -151,16 +150,12 @@ class Share(NamedTuple):
 
 
 def table_share(
-    layout: Layout,
-    ends: Ends | None,
-    levels: Any,
-    residual: float,
-    slope: float = 1.0,
-    marginal: float = 0.0,
+    layout: Layout, ends: Ends | None, levels: Any, slope: float = 1.0, marginal: float = 0.0
 ) -> Share:
-    """What is known of every policy of a table after so many levels, without another sweep: each
-    level adds a share, and V*, or V* less a budget where criteria have a slope, counts once, unless
-    nothing is read of it. Where a share of V* would say nothing, its error counts as it is.
+    """What is known of every policy of a table without joint blocks after so many levels, without
+    another sweep: each block of each level adds a share, and V*, or V* less a budget where criteria
+    have a slope, counts once, unless nothing is read of it. Where a share of V* would say nothing,
+    its error counts as it is.
     """
     share, slack, error = 0.0, TAKEN_FOR_ZERO, 0.0
     if ends is not None:
@@ -171,8 +166,8 @@ def table_share(
         share = float(np.max(apart / left, where=apart > 0, initial=0.0))
         if share > SHARES_UP_TO:
             share, slack = 0.0, float(np.max(apart)) * (1 + AFTERWARDS)
-    each = level_share(layout, error, residual) * (1 + marginal)
-    return Share(share + levels * each + AFTERWARDS, slack)
+    each = float(np.max(row_error(layout.row_size, 0, 2 * error))) * (1 + marginal)
+    return Share(share + levels * len(layout.nodes.block_joint) * each + AFTERWARDS, slack)
 
 
 def early_bounds(
@@ -184,7 +179,7 @@ def early_bounds(
     low, high = ends.start
     per_value = objective.price * float(objective.criteria[0, TO_GO])
     low, most = low * (1 - AFTERWARDS), per_value * high * (1 + AFTERWARDS)
-    known = table_share(layout, ends, level, 0.0)
+    known = table_share(layout, ends, level)
     known = known._replace(slack=known.slack * per_value)
     # How much joint blocks missed is not known on the way,
     # nor how much what nature hands out last.
@@ -210,36 +205,3 @@ class Later:
 
     def __getstate__(self) -> dict[str, Any]:
         return {"_found": self.found, "_find": None}
-
-
-def level_share(layout: Layout, error: float, residual: float) -> float:
-    """What each level adds to the relative error of any policy's values: the roundings of as many
-    blocks as there are.
-
-    In a joint block values miss their backup at every visit, by the residual and the rounding of a
-    row. Visits count summed over the nodes: if x are the values and N the expected visits, what
-    comes of a share of 1 at every visit is sum_j N_ij x_j, and N_ij x_j <= N_jj x_i, since x_i is
-    at least x_j times the probability of getting from i to j.
-    """
-    off = float(np.max(row_error(layout.row_size, 0, 2 * error)))
-    blocks = layout.nodes.block_joint
-    stay = _longest_stay(layout) if blocks.any() else 0.0
-    return float(np.count_nonzero(~blocks)) * off + float(np.count_nonzero(blocks)) * stay * (
-        max(residual, MARGIN) + 2 * off
-    )
-
-
-def _longest_stay(layout: Layout) -> float:
-    """The most expected visits to all nodes of a joint block, under any policy: infinite where they
-    are too many to compute with.
-    """
-    joint, choices = Joint(*frozen(*layout.joint)), layout.node_choices
-    most, policy = 1.0, choices[:-1].copy()
-    for block in np.flatnonzero(layout.nodes.block_joint).tolist():
-        first, last = layout.nodes.block_start[block : block + 2].tolist()
-        count = int(choices[last] - choices[first])
-        visits, allowed = np.empty(last - first), np.ones(count, dtype=np.bool_)
-        one = np.full(count, -1.0)
-        joint_optimum(joint, choices, first, last, one, allowed, policy, visits)
-        most = max(most, 1.01 * float(np.sum(np.abs(visits))))
-    return most

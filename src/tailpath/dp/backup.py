@@ -5,7 +5,7 @@ products with values.
     row k has outcomes    row_start[k] .. row_start[k + 1] - 1, and an expected cost rate[k]
     outcome o leads to    target[o] with probability[o]
 
-Kernels take them as `Transitions.columns`, in this order: the type is `Rows`.
+Kernels take them as `Transitions.columns`, which are `Rows`.
 
 Probabilities may be known as intervals only: `Slack` has what is to be handed out above the least
 ones, and *nature* hands it out, to the worst outcomes first (`ADVERSARIAL`) or to the best
@@ -17,16 +17,15 @@ chain is the case of one row per state.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tailpath.graph import Rows as Rows
 from tailpath.kernels.jit import Array, frozen, kernel
 from tailpath.kernels.rounding import ROUNDING_NOISE
 
-#: Rows by state, as kernels take them: first_row, row_start, target, probability, rate.
-Rows: TypeAlias = tuple[Array, ...]
 #: Who hands out what is not known: nobody, against us, for us. As numbers: the sign of the values
 #: that come first.
 CERTAIN, ADVERSARIAL = 0, 1
@@ -255,6 +254,6 @@ def first_best(rows: Rows, value: Array, margin: float, out_chosen: Array) -> No
 
 def best_rows(rows: Rows, value: Array) -> NDArray[np.int64]:
     """The first row of every state that is best for these values, but for rounding."""
-    chosen = np.empty(len(rows[0]) - 1, dtype=np.int64)
+    chosen = np.empty(len(rows.first_row) - 1, dtype=np.int64)
     first_best(rows, next(frozen(value)), ROUNDING_NOISE, chosen)
     return chosen

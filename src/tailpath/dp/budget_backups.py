@@ -11,14 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from tailpath.dp.backup import add_row_values, extreme_value, ordered_value, row_value
+from tailpath.dp.backup import Rows, add_row_values, extreme_value, ordered_value, row_value
 from tailpath.dp.budget_model import (
     BASE,
     SLOPE,
     TO_GO,
     BudgetModel,
     Changes,
-    ChoiceTransitions,
     Level,
     Nodes,
     Objective,
@@ -47,7 +46,7 @@ def add_change(out: Changes, n_changes: int, node: int, w: int, choice: int) -> 
 
 @kernel
 def backup_lexicographic(
-    transitions: ChoiceTransitions,
+    rows: Rows,
     nodes: Nodes,
     objective: Objective,
     active: Array,
@@ -59,7 +58,7 @@ def backup_lexicographic(
     """The active nodes of a plain block: the least value of criterion 0; of choices that tie, that
     of criterion 1; or that of the choice that is held. Returns how many changes there are then.
     """
-    node_choices, outcome_start, offset, probability, _ = transitions
+    node_choices, outcome_start, offset, probability, _ = rows
     unavoidable_cost, cost_to_go = nodes.unavoidable_cost, nodes.value
     value, constant = work.value, work.constant
     q_value, chosen = work.q_value, work.choice
@@ -124,7 +123,7 @@ def backup_robust(
     are then; `work.marginal` gets the most that the value of the last outcome that gets free mass
     exceeds that of its row, as a factor.
     """
-    node_choices, outcome_start, offset, probability, _ = model.transitions
+    node_choices, outcome_start, offset, probability, _ = model.rows
     unavoidable_cost, cost_to_go = model.nodes.unavoidable_cost, model.nodes.value
     criteria = objective.criteria
     value, constant = work.value, work.constant
@@ -182,7 +181,7 @@ def backup_scalarised(
     """The active nodes of a plain block: the least `mean + price * risk`, criteria 0 and 1, for all
     prices. Loops over prices alone, on few arrays, are what becomes vectors.
     """
-    node_choices, outcome_start, offset, probability, _ = model.transitions
+    node_choices, outcome_start, offset, probability, _ = model.rows
     unavoidable_cost, cost_to_go = model.nodes.unavoidable_cost, model.nodes.value
     criteria, prices = objective.criteria, objective.prices
     constant, n_prices = work.constant, len(objective.prices)
@@ -234,7 +233,7 @@ def backup_joint(
     """A joint block: first criterion 0, then, among choices that tie, criterion 1. Returns how many
     changes there are then; `work.residual` gets what `joint_optimum` returns.
     """
-    choices, first = model.transitions.node_choices, model.nodes.block_start[block]
+    choices, first = model.rows.first_row, model.nodes.block_start[block]
     last = model.nodes.block_start[block + 1]
     criteria, tie = objective.criteria, objective.tie
     w, level_start, stride = level
@@ -245,7 +244,7 @@ def backup_joint(
     for i in range(len(criteria)):
         for k in range(count):
             gain[i, k] = work.constant[i, offset + k] + row_value(
-                *model.transitions[1:4], offset + k, i * stride + level_start, work.value
+                *model.rows[1:4], offset + k, i * stride + level_start, work.value
             )
     residual = work.residual[0]
     if not objective.held:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tailpath.dp.backup import CERTAIN, NO_SLACK, Slack
+from tailpath.dp.backup import CERTAIN, NO_SLACK, Rows, Slack
 from tailpath.dp.joint import Joint
 from tailpath.kernels.jit import Array
 
@@ -22,18 +22,6 @@ MEAN = np.array([0.0, 0.0, 1.0, 1.0])
 NO_LOSS = np.zeros((0, 0))
 #: A level that no budget gets to.
 NEVER = 2**62
-
-
-class ChoiceTransitions(NamedTuple):
-    """Node -> choices -> outcomes whose values are stored. Shapes: (nodes + 1,), (choices + 1,),
-    (outcomes,), (outcomes,). `cost` (choices,) is what each choice costs on average.
-    """
-
-    node_choices: Array
-    outcome_start: Array
-    offset: Array
-    probability: Array
-    cost: Array
 
 
 class TerminalOutcomes(NamedTuple):
@@ -65,11 +53,12 @@ class Nodes(NamedTuple):
 
 
 class BudgetModel(NamedTuple):
-    """A model laid out for budgets up to some limit; where probabilities are intervals, those of
-    `transitions` are the low ones.
+    """A model laid out for budgets up to some limit: choices by node, with outcomes whose values
+    are stored, the `target` of each being its offset (`budgets.py`), and all other outcomes. Where
+    probabilities are intervals, those of `rows` are the low ones.
     """
 
-    transitions: ChoiceTransitions
+    rows: Rows
     terminal: TerminalOutcomes
     nodes: Nodes
     joint: Joint

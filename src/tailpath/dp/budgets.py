@@ -93,13 +93,13 @@ def begin_sweep(model: BudgetModel, objective: Objective, work: Work, out_value:
     """Level 0 and all below it, where the budget is spent; every node begins with its first
     choice. `out_value` gets the values of the start, by criterion and price.
     """
-    nodes, choices = model.nodes, model.transitions.node_choices
+    nodes, choices = model.nodes, model.rows.first_row
     n, n_prices = len(nodes.cost_from_start), max(len(objective.prices), 1)
     base, slope, to_go, per_step = objective.criteria.T[:, :, None]
     spent, later = base - slope * np.arange(1 - work.reach, 1), to_go * nodes.value[:n]
     values = work.value.reshape(len(base), -1, n, n_prices)[:, : work.reach]
     np.add(spent[:, :, None, None], later[:, None, :, None], out=values)
-    np.multiply(per_step, model.transitions.cost, out=work.constant)
+    np.multiply(per_step, model.rows.rate, out=work.constant)
     out_value.reshape(-1, n_prices)[:] = base + later[:, objective.start, None]
     work.origin[0] = 1 - work.reach
     work.next_update[:] = 0
@@ -116,7 +116,7 @@ def set_constants(
     budget w, where that changes; returns the level of the next change.
     """
     node_start, of_choice, outcome_start, cost, probability, cost_to_go = model.terminal
-    own, constant = model.transitions.cost, work.constant
+    own, constant = model.rows.rate, work.constant
     next_update = work.next_update
     changes_every_level, earliest = len(loss) > 0, NEVER
     for i in range(len(criteria)):
@@ -253,7 +253,7 @@ def _compiled(joints: bool, scalarised: bool, nature: int) -> Any:
                     backup_scalarised(model, objective, active, level, work)
                 else:
                     n_changes = backup_lexicographic(
-                        model.transitions, nodes, objective, active, level, work, out, n_changes
+                        model.rows, nodes, objective, active, level, work, out, n_changes
                     )
             for i in range(len(criteria)):
                 for price in range(n_prices):

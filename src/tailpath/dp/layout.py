@@ -12,12 +12,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.dp.backup import CERTAIN, NO_SLACK, Slack
+from tailpath.dp.backup import CERTAIN, NO_SLACK, Rows, Slack
 from tailpath.dp.budget_model import (
     BASE,
     TO_GO,
     BudgetModel,
-    ChoiceTransitions,
     Nodes,
     Objective,
     TerminalOutcomes,
@@ -146,10 +145,10 @@ class Layout:
         if self.nature != CERTAIN:
             # What lies beyond every budget gets its share in its turn, like all others. The kernel
             # sorts the outcomes of a row, so it gets copies.
-            rows, slack = self.unlimited.transitions, self.slack
-            rows = rows._replace(offset=rows.offset.copy(), probability=rows.probability.copy())
+            rows, slack = self.unlimited.rows, self.slack
+            rows = rows._replace(target=rows.target.copy(), probability=rows.probability.copy())
             slack = slack._replace(gap=slack.gap[~self.arrives])
-            return self.unlimited._replace(transitions=rows, slack=slack, nature=self.nature)
+            return self.unlimited._replace(rows=rows, slack=slack, nature=self.nature)
         if self.longest < limit:
             return self.unlimited
         return self._split(self.arrives | (self.level >= limit))
@@ -204,7 +203,7 @@ class Layout:
         owner = np.searchsorted(self.outcome_start, far, side="right") - 1
         columns = self.level[far], self.probability[far], costs_to_go(self.nodes, self.target[far])
         return BudgetModel(
-            ChoiceTransitions(*frozen(self.node_choices, *rows)),
+            Rows(*frozen(self.node_choices, *rows)),
             terminal_outcomes(self.node_choices, owner, *columns),
             Nodes(*frozen(*self.nodes)),
             Joint(*frozen(*self.joint)),

@@ -215,12 +215,12 @@ def loop_free_rows(rows: Rows, order: Array) -> Rows:
     """The rows that are swept. Their indices have no sign: the compiler need not ask whether they
     count from the end.
     """
-    first_row, row_start, target, _, _ = rows
-    index = np.uint32 if len(target) < 2**32 else np.uint64
-    kept = np.empty(len(first_row), index), np.empty(len(row_start), index)
-    columns = np.empty(len(target), np.uint32), np.empty(len(target)), np.empty(len(row_start) - 1)
-    without_self_loops(rows, *frozen(order), (*kept, *columns))
-    return *kept, *columns
+    edges, count = len(rows.target), len(rows.rate)
+    index = np.uint32 if edges < 2**32 else np.uint64
+    kept = np.empty(len(rows.first_row), index), np.empty(count + 1, index)
+    found = Rows(*kept, np.empty(edges, np.uint32), np.empty(edges), np.empty(count))
+    without_self_loops(rows, *frozen(order), found)
+    return found
 
 
 def incoming_edges(rows: Transitions, rate: FloatArray, extra: float) -> tuple[Array, Array, Array]:
@@ -283,7 +283,7 @@ class Sweeps:
         order, component_start = frozen(self.order, self.component_start)
         loop_free = loop_free_rows(rows.columns(rate), order)
         settled, value = first[order], np.empty_like(first)
-        chosen, scratch = np.zeros_like(loop_free[0]), np.empty((2, len(order)))
+        chosen, scratch = np.zeros_like(loop_free.first_row), np.empty((2, len(order)))
         rounds = settle(component_start, loop_free, tolerance, MAX_ROUNDS, settled, chosen, scratch)
         value[order] = settled
         return value, int(rounds)

@@ -15,8 +15,8 @@ import numpy as np
 
 from tailpath.analysis.reachability import almost_sure_under_nature
 from tailpath.analysis.robust import robust
+from tailpath.certify.real_budgets import Least
 from tailpath.dp.backup import ADVERSARIAL, COOPERATIVE
-from tailpath.dp.real_budgets import Least
 from tailpath.errors import (
     GoalUnreachableError,
     LimitExceededError,

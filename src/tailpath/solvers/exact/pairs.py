@@ -139,7 +139,6 @@ def _of_pairs(
         found.values,
         Changes(node, remaining, pairs.choice[found.changes.choice]),
         limit,
-        found.residual,
         again,
         method=f"{len(key)} pairs of state and budget that the start can get to",
         swept=(pairs, found.changes),

@@ -1,5 +1,5 @@
 """The least CVaR of a model with intervals, for every tail mass, over real budgets, with proved
-bounds (`dp/real_budgets.py`).
+bounds (`certify/real_budgets.py`).
 
     CVaR* = min over w of  w + U(start, w) / alpha,
     U(s, w) = min_a ext_p sum p U(s', w - c),
@@ -22,7 +22,7 @@ import numpy as np
 from tailpath.analysis.reachability import nature_called
 from tailpath.analysis.robust import Robust, robust
 from tailpath.analysis.tables import MAX_BYTES
-from tailpath.dp.real_budgets import Least, RealBudgets
+from tailpath.certify.real_budgets import Least, RealBudgets
 from tailpath.errors import OptionError
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.records import found_once

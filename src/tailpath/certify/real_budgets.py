@@ -10,7 +10,10 @@ there, until the bounds meet. Where a policy is fixed this is the search by tang
 integer budget that is best is mostly proved so by two sweeps.
 
 Budgets k + f with the same fraction f have one table for all k: the sweep with a base of 1 - f, in
-which index k + 1 stands for k + f (`budgets.py`).
+which index k + 1 stands for k + f (`dp/budgets.py`).
+
+*Rounding.* Lines are lowered when they are cut. Where two of them meet, what is computed is off by
+what the largest of their ends rounds, divided by alpha, and not by a share of itself.
 """
 
 from __future__ import annotations
@@ -22,13 +25,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tailpath.certify.rounding import AFTERWARDS
 from tailpath.dp.budget_model import Changes
 from tailpath.graph import FloatArray
 
 #: Sweeps beyond which the search ends with the bounds it has.
 MAX_SWEEPS = 400
-#: What is proved is widened by this share for the few operations here.
-WIDER = 1e-15
 
 
 class Excess(NamedTuple):
@@ -70,6 +72,8 @@ class _Stretch(NamedTuple):
     def least(self, alpha: float) -> tuple[float, float]:
         """The least that lines allow for w + U / alpha, and at which fraction."""
         width = self.y - self.x
+        largest = max(abs(end) for line in self.lines for end in line)
+        rounding = AFTERWARDS * (self.k + self.y + largest / alpha)
         steep = [(left, (right - left) / width) for left, right in self.lines]
         positions = {0.0, width}
         for i, (a, b) in enumerate(steep):
@@ -78,7 +82,7 @@ class _Stretch(NamedTuple):
                     positions.add((c - a) / (b - d))
         return min(
             (
-                (self.k + self.x + t + max(a + b * t for a, b in steep) / alpha) * (1 - WIDER),
+                self.k + self.x + t + max(a + b * t for a, b in steep) / alpha - rounding,
                 self.x + t,
             )
             for t in sorted(positions)
@@ -123,18 +127,19 @@ class RealBudgets:
         best = _best(first, alpha, budgets)
         if not np.isfinite(best.high):  # the expected costs themselves have no bound
             return best
-        at_integers = float(np.min(budgets + first.low[0] / alpha)) * (1 - WIDER)
+        at_integers = float(np.min(budgets + first.low[0] / alpha)) * (1 - AFTERWARDS)
         if self.integer_only:
             return best._replace(low=at_integers)
         open_: list[tuple[float, float, _Stretch]] = []
         below = np.minimum(
             budgets[:-1] + first.low[1][1:] / alpha, budgets[1:] + first.low[0][1:] / alpha
-        ) * (1 - WIDER)
+        ) * (1 - AFTERWARDS)
         able = below < best.high * (1 - tolerance)
         settled = float(np.min(below, where=~able, initial=at_integers))
         for k in np.flatnonzero(able).tolist():
             left, right = float(first.low[0][k]), float(first.low[0][k + 1])
-            lines = (float(first.low[1][k + 1]), right), (right, right), (left, left - 1)
+            falling = left, _lowered(left - 1, left, 1.0)
+            lines = (float(first.low[1][k + 1]), right), (right, right), falling
             _push(open_, _Stretch(k, 0.0, 1.0, lines), alpha)
         sweeps = 0
         while open_ and open_[0][0] < best.high * (1 - tolerance) and sweeps < MAX_SWEEPS:
@@ -147,20 +152,27 @@ class RealBudgets:
             best = found if found.high < best.high else best
             here, *ends = (float(low[k + 1]) for low in table.low)
             if len(ends) == 2:
-                share = (at - x) / (y - x)
-                middle = [begin + share * (end - begin) for begin, end in known]
+                middle = [_between(line, (at - x) / (y - x)) for line in known]
                 before = [(line[0], value) for line, value in zip(known, middle)]
                 behind = [(value, line[1]) for line, value in zip(known, middle)]
+                falling = here, _lowered(here - (y - at), here, 1.0)
                 _push(open_, _Stretch(k, x, at, (*before, (ends[0], here), (here, here))), alpha)
-                _push(
-                    open_,
-                    _Stretch(k, at, y, (*behind, (here, ends[1]), (here, here - (y - at)))),
-                    alpha,
-                )
+                _push(open_, _Stretch(k, at, y, (*behind, (here, ends[1]), falling)), alpha)
             else:
                 line = (here, ends[0]) if at == x else (ends[0], here)
                 _push(open_, _Stretch(k, x, y, (*known, line)), alpha)
         return best._replace(low=max(min(settled, open_[0][0] if open_ else np.inf), 0.0))
+
+
+def _lowered(value: float, *sizes: float) -> float:
+    """A little less than what was computed of numbers of these sizes."""
+    return value - AFTERWARDS * max(map(abs, sizes))
+
+
+def _between(line: tuple[float, float], share: float) -> float:
+    """The value of a line at a share of its width."""
+    begin, end = line
+    return _lowered(begin + share * (end - begin), begin, end)
 
 
 def _push(open_: list[tuple[float, float, _Stretch]], stretch: _Stretch, alpha: float) -> None:
@@ -175,4 +187,4 @@ def _best(table: Excess, alpha: float, index: NDArray[np.int64]) -> Least:
     total, high = (
         float(budget[at] + each[index[at]] / alpha) for each in (table.value, table.high)
     )
-    return Least(total, 0.0, high * (1 + WIDER), table, int(index[at]))
+    return Least(total, 0.0, high * (1 + AFTERWARDS), table, int(index[at]))
