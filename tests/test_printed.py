@@ -172,8 +172,8 @@ SENTENCES = {
         "{delivered(river(), 0.01, 1e-3, 49):.2f} against {delivered(river(), 0.01, 1e-2, 49):.2f}",
     ],
     "docs/uncertain.md": [
-        "expects {nominal.cvar(0.5):.1f} minutes in the worse half of all days, but given the counts it"
-        " may be {band.cvar(0.5)[1]:.1f}.",
+        "expects {nominal.cvar(0.5):.1f} minutes in the worse half of all days, but given the"
+        " counts it may be {band.cvar(0.5)[1]:.1f}.",
         "takes the train: {safe.cvar(0.5):.1f} at most.",
     ],
     "docs/tutorials/gymnasium.md": [

@@ -129,8 +129,8 @@ def require_almost_sure_start(ssp: SSP) -> tuple[BoolArray, BoolArray]:
         shown = ", ".join(repr(ssp.states[s]) for s in traps[:5].tolist())
         more = f" and {traps.size - 5} more" if traps.size > 5 else ""
         raise GoalUnreachableError(
-            f"from the start {ssp.start!r} no policy surely reaches a goal, so every expected cost"
-            f" is infinite; the dead ends are {shown}{more}; {WAYS}"
+            f"from the start {ssp.start!r} no policy is certain to reach a goal, so every expected"
+            f" cost is infinite; the dead ends are {shown}{more}; {WAYS}"
         )
     return almost_sure, safe
 
@@ -228,7 +228,7 @@ def require_almost_sure(model: IntervalSSP, nature: int) -> tuple[BoolArray, Boo
             " for ever"
         )
     raise GoalUnreachableError(
-        f"{against}no policy surely reaches a goal from the start {ssp.start!r}{what}; {WAYS}"
+        f"{against}no policy is certain to reach a goal from the start {ssp.start!r}{what}; {WAYS}"
     )
 
 

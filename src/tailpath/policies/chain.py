@@ -101,13 +101,13 @@ class CostChain(Record, Transitions):
             or len(self.state) != self.n
         ):
             raise ModelError(
-                "the arrays of a chain must agree: rows rise to the number of transitions, one"
-                " state per node"
+                "the arrays of a chain must agree: rows must rise to the number of transitions,"
+                " with one state per node"
             )
         nodes = np.append(self.target, self.start)
         if not 0 <= nodes.min() <= nodes.max() <= self.n:
             raise ModelError(
-                f"a chain of {self.n} nodes has its start and all targets in 0..{self.n}"
+                f"the start and the targets of a chain of {self.n} nodes must lie in 0..{self.n}"
             )
         super().__post_init__()
         self._freeze()
@@ -397,8 +397,8 @@ def _exit_rows(
     np.add.at(r, (number(chain.source[outer]), column.ravel()), chain.probability[outer])
     if not eliminate_dense(q, r.sum(axis=1), r):
         raise ModelError(
-            f"from {chain.label(int(members[0]))} runs can go around at no cost for too long to"
-            " compute with"
+            f"the cycle at no cost through {chain.label(int(members[0]))} is left with a"
+            " probability too small to compute with"
         )
     members = members[order]
     rows, columns = np.nonzero(r * entered[members, None])

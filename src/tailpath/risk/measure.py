@@ -331,7 +331,7 @@ class Sum(Measure):
         tails = [(factor, m.tail[1]) for factor, m in parts if m.tail is not None and factor > 0]
         if not all(same_alpha(alpha, tails[0][1]) for _, alpha in tails):
             raise OptionError(
-                f"{self} holds CVaR at several alphas; a solver takes at most one CVaR"
+                f"{self} contains CVaRs at several alphas; a solver takes at most one CVaR"
             )
         return (sum(factor for factor, _ in tails), tails[0][1]) if tails else None
 

@@ -191,8 +191,8 @@ def given_arrival(ssp: SSP) -> SSP:
     arrival, alive = solve_arrival(ssp), ~dead_ends(ssp)
     if not alive[ssp.start_index]:
         raise GoalUnreachableError(
-            f"from the start {ssp.start!r} no policy reaches a goal at all, so nothing is known"
-            " about runs that arrive"
+            f"from the start {ssp.start!r} no policy reaches a goal at all, so there are no"
+            " runs that arrive"
         )
     mask = _mask(arrival)
     too_small = alive & (arrival.value < NEAR_UNDERFLOW)
@@ -268,6 +268,6 @@ def _notes(arrival: Arrival, error_bound: float) -> list[str]:
     if error_bound > NOTED:
         notes.append(
             f"the probabilities given arrival may be off by a relative {error_bound:.1g}, which the"
-            " bounds of later results count"
+            " bounds of later results include"
         )
     return notes

@@ -141,7 +141,7 @@ def _of_pairs(
         limit,
         found.residual,
         again,
-        method=f"{len(key)} pairs of state and budget that the start can get to",
+        method=f"{len(key)} pairs of state and budget that the start can reach",
         swept=(pairs, found.changes),
     )
 

@@ -66,7 +66,7 @@ def horizon_of(curves: Sequence[Curve], unit: Fraction) -> int:
     """The number of units from which on all losses are linear; refuses one that falls for ever."""
     if any(curve.slope < 0 for curve in curves):
         raise OptionError(
-            "a sum of measures falls without end as costs grow, so no policy is best; change its"
+            "a sum of measures falls without bound as costs grow, so no policy is best; change its"
             " factors"
         )
     return max(curve.units(unit) for curve in curves)
@@ -201,7 +201,9 @@ def with_penalty(ssp: SSP, units: int) -> SSP:
     if not dead.any():
         return ssp
     if units >= MAX_UNITS:
-        raise ModelError(f"a deadline of {units} cost units is beyond this solver")
+        raise ModelError(
+            f"{units} cost units are too many for a deadline; the limit is {MAX_UNITS}"
+        )
     penalty = min(MAX_UNITS, 1000 * (units + int(ssp.outcome_level.max(initial=0)) + 1))
     level = np.where(dead[ssp.outcome_target], penalty, ssp.outcome_level)
     return _ending(ssp, dead, level * float(ssp.cost_unit), ssp.cost_unit)

@@ -180,7 +180,7 @@ def _with_intervals(
         )
     if delta is not None:
         raise OptionError(
-            "models with intervals need costs with a common unit; delta is not for them"
+            "models with intervals need costs with a common unit; delta does not apply"
         )
     return solve_robust(model, objective, nature)
 
@@ -255,7 +255,8 @@ def _solve(ssp: SSP, goal: Measure, limits: tuple[Limit, ...]) -> RiskSolution:
         least = _solve(ssp, last.measure, tuple(others)).value
         under = " and ".join(map(str, others))
         raise InfeasibleError(
-            f"no policy keeps {last} with {under}: {last.measure} is then at least {least:.6g}",
+            f"no policy keeps {last} together with {under}: {last.measure} is then at least"
+            f" {least:.6g}",
             least,
         ) from None
 
@@ -269,7 +270,7 @@ def _check(ssp: SSP, goal: Measure, limits: tuple[Limit, ...]) -> None:
         if isinstance(limit.measure, Late) and math.isinf(limit.measure.deadline):
             raise OptionError(
                 f"{limit} limits the probability of never arriving; use given_arrival or give_up to"
-                " make the goal sure"
+                " make the goal certain"
             )
     for measure in measures:
         check_size(ssp, measure)
