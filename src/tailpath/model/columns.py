@@ -1,6 +1,6 @@
 """Which column of a table holds what, by its name, for tables in memory and in files
 (`docs/tables.md`). Without a column of actions, each row is an action named after the state that it
-surely leads to.
+leads to.
 """
 
 from __future__ import annotations
