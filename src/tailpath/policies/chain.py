@@ -5,9 +5,9 @@ at the chain and know neither model nor policy.
 *Cycles of cost 0 that leak* are solved as small linear systems before a search, so that no level is
 unrolled for ever. Inside a strong component of zero-cost edges a walker moves at no cost until it
 takes an edge out of it. Let Q hold the probabilities inside and R those of leaving, a column for
-each target and cost; then (I - Q)^-1 R says with which probability a walker leaves by which of
-them. Replacing the rows of the component by these changes neither the distribution of the total
-cost nor V_mean nor V_min. Only nodes where the component is entered need a row.
+each target and cost; then (I - Q)^-1 R has the probability of leaving by each of them. Replacing
+the rows of the component by these changes neither the distribution of the total cost nor V_mean nor
+V_min. Only nodes where the component is entered need a row.
 """
 
 from __future__ import annotations

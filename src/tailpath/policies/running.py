@@ -6,7 +6,7 @@ model.
     runner.observe(cost, next_state)           what it cost, and where it led
 
 What the model foresees is remembered as the policy says; what it does not is taken as it comes, and
-`surprises` tells what was done. A budget is stored as a fraction and rounded down where it is
+`surprises` lists what was done. A budget is stored as a fraction and rounded down where it is
 looked up, so that spending is rounded up to the unit, once and not at every step. The policy itself
 stays pure: all that changes is in the runner.
 """
