@@ -69,7 +69,7 @@ def frontier(
     ModelError
         If the costs have no common unit and no `delta` is given.
     GoalUnreachableError
-        If the start cannot surely reach a goal.
+        If the start cannot reach a goal with probability 1.
 
     Examples
     --------

@@ -9,11 +9,11 @@ For a loss h that is linear from W units on, with the budget b = W - (cost so fa
 and the optimum over all policies is J(start, W). Losses are shifted to be non-negative, so that
 rounding stays a relative error.
 
-A loss that is flat at the end says what never arriving is worth, so a policy may take the risk of
-it. Let every *dead end*, a state from which no policy arrives, be a goal at a penalty: then some
-policy surely ends, and all solvers apply. With a penalty beyond the last point of the loss the
-value is exactly that of the model as it is; and where two choices tie, the expected cost with the
-penalty prefers the surer one. States, choices and outcomes keep their numbers.
+A loss that is flat at the end puts a finite price on never arriving, so a policy may take that
+risk. Let every *dead end*, a state from which no policy arrives, be a goal at a penalty: then some
+policy is certain to end, and all solvers apply. With a penalty beyond the last point of the loss
+the value is exactly that of the model as it is; and where two choices tie, the expected cost with
+the penalty prefers the surer one. States, choices and outcomes keep their numbers.
 """
 
 from __future__ import annotations

@@ -106,7 +106,7 @@ def solve(
     ModelError
         If the costs have no common unit, no `delta` is given, and the mean alone is not enough.
     GoalUnreachableError
-        If the start cannot surely reach a goal and the objective needs it.
+        If the start cannot reach a goal with probability 1 and the objective needs it.
 
     Examples
     --------
