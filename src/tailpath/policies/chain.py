@@ -197,9 +197,9 @@ class CostChain(Record, Transitions):
 
     @cached_property
     def proper(self) -> BoolArray:
-        """Whether the goal is reached surely from each node: an array of bool, shape (n,).
+        """Whether the goal is reached with probability 1 from each node: an array of bool, (n,).
 
-        No way leads to where it is out of reach, however small its probability.
+        False where any path, however improbable, leads to where the goal is out of reach.
         """
         if self.all_arrive:
             return self.arrives
