@@ -108,14 +108,14 @@ SENTENCES = {
         " {(lambda e: e.cvar_interval[1] - e.cvar_interval[0])(sampled()):.2f}, in 95",
     ],
     "docs/first_model.md": [
-        "On average the highway is best, with {average.cost():g} minutes. But in its worst 5 % of"
-        " all days it takes {costs.cvar(0.05):g} minutes.",
+        "On average the highway is best, with {average.cost():g} minutes. But on the worst 5 %"
+        " of days it takes {costs.cvar(0.05):g} minutes.",
         "take the back road: its worst 5 % take {careful.cvar(0.05):g}.",
     ],
     "docs/flights.md": [
         "By the frequencies Newark is better, {100 * tp.evaluate(late, nominal, 0.01).cdf(480):.1f}"
         " % against {100 * tp.evaluate(late, safe.policy(480), 0.01).cdf(480):.1f} %;",
-        "The model says {100 * tp.evaluate(noon, waits, 0.01).cdf(660):.1f} % of a passenger",
+        "The model says {100 * tp.evaluate(noon, waits, 0.01).cdf(660):.1f} % for a passenger",
     ],
     "docs/model.md": ['cost()` is {tp.solve_expected(tp.read("gym:Taxi-v4")).cost():.2f}, minus'],
     "docs/objectives.md": [
@@ -144,8 +144,8 @@ SENTENCES = {
     ],
     "docs/rddl.md": [
         "loses the robot in {100 * (1 - arrives(average.policy)):.0f} % of all runs",
-        "and arrives in {100 * arrives(careful.policy(0.1)):.0f} %. Without the horizon it could in"
-        " {100 * tp.solve_arrival(endless).probability():.0f} %:",
+        "and arrives in {100 * arrives(careful.policy(0.1)):.0f} %. Without the horizon it could"
+        " arrive in {100 * tp.solve_arrival(endless).probability():.0f} %:",
         "| {tp.solve_expected(first).cost() * -1:.3f} |",
         "| {-tp.solve_expected(traffic).cost():.3f} |",
         "| {100 - tp.solve_expected(tires).cost():.2f} |",
@@ -172,8 +172,8 @@ SENTENCES = {
         "{delivered(river(), 0.01, 1e-3, 49):.2f} against {delivered(river(), 0.01, 1e-2, 49):.2f}",
     ],
     "docs/uncertain.md": [
-        "expects {nominal.cvar(0.5):.1f} minutes in the worse half of all days, but with what was"
-        " counted it may be {band.cvar(0.5)[1]:.1f}.",
+        "expects {nominal.cvar(0.5):.1f} minutes in the worse half of all days, but given the"
+        " counts it may be {band.cvar(0.5)[1]:.1f}.",
         "takes the train: {safe.cvar(0.5):.1f} at most.",
     ],
     "docs/tutorials/gymnasium.md": [

@@ -46,8 +46,8 @@ class PolicyError(TailpathError):
 
 
 class GoalUnreachableError(TailpathError):
-    """The start cannot avoid states from which no policy surely reaches a goal; the expected cost
-    is infinite.
+    """The start cannot avoid states from which no policy is certain to reach a goal; the expected
+    cost is infinite.
     """
 
 

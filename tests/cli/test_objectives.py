@@ -183,7 +183,7 @@ def test_confidence_is_told_from_tail_mass(capsys):
         (("frontier", MODEL), "--risk"),
         (
             ("frontier", MODEL, "--risk", "mean"),
-            "a frontier is of the mean against cvar, late or shortfall, not mean",
+            "cvar, late or shortfall, not mean",
         ),
         (
             ("frontier", MODEL, "--risk", "late(20)", "--corner", 1),

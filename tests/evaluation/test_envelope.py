@@ -98,5 +98,5 @@ def test_no_other_density_of_the_envelope_costs_more():
 
 def test_an_alpha_below_the_one_evaluated_is_refused():
     _, costs = distribution([(1, 1), (2, 1)])
-    with pytest.raises(OptionError, match=r"answers alpha >= 0\.015625"):
+    with pytest.raises(OptionError, match=r"alpha >= 0\.015625"):
         costs.envelope(0.001)

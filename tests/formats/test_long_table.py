@@ -110,7 +110,7 @@ def test_fractions_keep_the_unit(table):
         ("", "the file is empty"),
         (
             "idstatefrom,idaction\n",
-            ":1: no column is the next_state",
+            ":1: no column for the next_state",
         ),
         (
             HEADER + "reward,cost\n",
@@ -118,7 +118,7 @@ def test_fractions_keep_the_unit(table):
         ),
         (HEADER + "cost,idoutcome\n", ":1: a table with idoutcome describes a robust model"),
         ("from,to,source,time\n", ":1: the columns from, source could each be the state"),
-        ("from,to,p,time\n", ":1: no column is the action, which probabilities need"),
+        ("from,to,p,time\n", ":1: no column for the action, which probabilities need"),
         ("from,to,time,goal\na,b,1,perhaps\n", ":2: goal: 'perhaps' is neither true nor false"),
         ("from,to,time,goal\na,b,1,no\n", "the column goal marks no row"),
         (

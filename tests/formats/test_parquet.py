@@ -111,7 +111,7 @@ def test_refusals_of_files(tmp_path):
             tp.read(path)
     with pytest.raises(tp.TailpathError, match=r"m\.parquet: the table has no rows"):
         tp.read(written(path, {name: pyarrow.array([], pyarrow.string()) for name in COLUMNS}))
-    with pytest.raises(tp.TailpathError, match="no column is the state"):
+    with pytest.raises(tp.TailpathError, match=r"no column .*state"):
         tp.read(written(path, {"next_state": ["a"], "cost": [1]}))
     with pytest.raises(tp.TailpathError, match="not written"):
         tp.write(samples()["by choice"], path)

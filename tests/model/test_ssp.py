@@ -353,7 +353,7 @@ def test_bad_rows(rows, message):
 @pytest.mark.parametrize(
     ("start", "goals", "message"),
     [
-        ("z", ["goal"], "the model has no state 'z', which is to be the start"),
+        ("z", ["goal"], "the model has no state 'z' to use as the start"),
         ("a", [], "the model has no goals"),
         ("a", "goal", "goals must be a collection of state names; put 'goal' in a list"),
         ("a", 7, "goals must be a collection of state names; put 7 in a list"),

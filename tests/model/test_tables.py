@@ -109,7 +109,7 @@ def test_out_and_in_again():
     [
         (
             lambda: SSP.from_table({"from": [1]}),
-            r"^no column is the next_state or the cost ",
+            r"^no column .*next_state or the cost ",
         ),
         (lambda: SSP.from_table({"from": [], "to": [], "cost": []}), r"^the table has no rows$"),
         (
@@ -122,16 +122,16 @@ def test_out_and_in_again():
         ),
         (
             lambda: tp.read({"von": ["a"], "nach": ["b"]}),
-            r"^no column is the state .* von, nach; ",
+            r"^no column .*state .* von, nach; ",
         ),
-        (lambda: tp.read({"a": 1}), r"^no column is the state"),
+        (lambda: tp.read({"a": 1}), r"^no column .*state"),
         (
             lambda: SSP.from_table({"from": [1], "to": [1], "cost": [2]}),
             r"^no goal: every state has rows",
         ),
         (
             lambda: SSP.from_table({"from": [1], "to": [2]}),
-            r"^no column is the cost ",
+            r"^no column .*cost ",
         ),
         (lambda: SSP.from_table(7), r"^cannot read an int as a table"),
         (
@@ -166,7 +166,7 @@ def test_a_goal_that_is_no_state_and_columns_passed_over():
     table = {"from": ["home"], "to": ["work"], "time": [20], "colour": ["red"]}
     with pytest.raises(
         ModelError,
-        match=r"^the table has no state 'wrok', which is to be a goal; did you mean 'work'\?$",
+        match=r"^the table has no state 'wrok' .*a goal; did you mean 'work'\?$",
     ):
         SSP.from_table(table, start="home", goals=["wrok"])
     assert (
@@ -214,19 +214,17 @@ def test_columns_are_named():
 def test_columns_that_cannot_be():
     with pytest.raises(
         ModelError,
-        match=(
-            r"^the table has no column 'minuts', which is to be the cost; did you mean 'minutes'\?$"
-        ),
+        match=(r"^the table has no column 'minuts' .*the cost; did you mean 'minutes'\?$"),
     ):
         tp.read(OWN, **{**NAMED, "cost": "minuts"})
     with pytest.raises(
         ModelError,
-        match=r"^the table has no column 'x', which is to be the state; there are state, action",
+        match=r"^the table has no column 'x' .*the state; there are state, action",
     ):
         SSP.from_table(COLUMNS, columns={"state": "x"})
     with pytest.raises(
         OptionError,
-        match=r"^a table .*'colour'.* state, action, next_state",
+        match=r"'colour'.* state, action, next_state",
     ):
         tp.read(COLUMNS, columns={"colour": "cost"})
     with pytest.raises(TypeError, match=r"^read\(\) got an unexpected keyword argument 'colour'$"):

@@ -287,7 +287,7 @@ def test_more_attempts_than_doubles_count_are_not_known(n, p, share):
     with pytest.warns(tp.TailpathWarning, match="no upper bound on an expected total"):
         low, high = tp.solve_expected(ssp).bounds
     assert low <= share <= high
-    with pytest.raises(ModelError, match="runs can go around at no cost for too long"):
+    with pytest.raises(ModelError, match=r"at no cost .*'\w+'.* too small"):
         tp.evaluate(ssp, {s: "go" for s in ssp.states if s != "goal"}, 0.5)
 
 

@@ -56,7 +56,7 @@ def test_refuses_exactly_the_starts_that_cannot_be_sure(model: reference.Model) 
     exact = reference.expected_optimum(model)
     ssp = reference.to_ssp(model)
     if exact[model.start] == math.inf:
-        with pytest.raises(tp.TailpathError, match="no policy surely reaches a goal"):
+        with pytest.raises(tp.TailpathError, match=r"no policy .*reach.* a goal"):
             tp.solve_expected(ssp)
     else:
         assert tp.solve_expected(ssp).cost() == pytest.approx(

@@ -69,7 +69,7 @@ def test_rows_that_agree_are_added_up_and_impossible_ones_left_out():
 def test_a_start_that_is_the_goal_needs_no_rows():
     for make in (tp.IntervalSSP.from_outcomes, tp.IntervalSSP.from_counts):
         assert make([], "home", ["home"]).n_outcomes == 0
-        with pytest.raises(ModelError, match="no state 'work', which is to be the start"):
+        with pytest.raises(ModelError, match=r"no state 'work' .*start"):
             make([], "work", ["home"])
 
 

@@ -2,8 +2,8 @@
 the model.
 
 Only almost sure states and safe choices are in it (elsewhere every expected cost is infinite), and
-every *zero-cost component*, a set of states that can be walked at no cost for ever, is drawn
-together into one node. In the core every policy that never arrives pays infinitely much, so that
+every *zero-cost component*, a set of states that can be walked at no cost for ever, is merged
+into one node. In the core every policy that never arrives pays infinitely much, so that
 the equation V = min (r + P V) has one solution only.
 """
 

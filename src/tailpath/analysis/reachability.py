@@ -1,14 +1,14 @@
-"""What the graph of a model alone decides: where a goal can be reached, surely or at all, and which
-choices keep it so.
+"""What the graph of a model alone decides: where a goal can be reached, with certainty or at all,
+and which choices keep it so.
 
 - A state is *almost sure* if some policy reaches a goal from it with probability 1; a choice is
   *safe* if all its outcomes are. Every finite expected cost lives on such states and choices.
 - A *dead end* is a state from which no policy reaches a goal at all.
 - Every policy is proper exactly if no policy can avoid the goals for ever, that is, if no set of
   states without goals can be kept by a suitable choice in each.
-- A *zero-cost component* is a maximal set of states that can be left alone, visited all over and at
-  no cost: an end component of the choices whose every outcome costs nothing. Inside it any state is
-  as good as any other, and a value iteration from below may be fooled by it.
+- A *zero-cost component* is a maximal set of states in which a run can stay for ever and visit all
+  of them, at no cost: an end component of the choices whose every outcome costs nothing. Inside it
+  any state is as good as any other, and a value iteration from below may be fooled by it.
 
 Probabilities only matter by being positive, so all of this is exact.
 
@@ -81,7 +81,7 @@ def almost_sure_states(ssp: SSP) -> tuple[BoolArray, BoolArray]:
 
 
 def surely_zero_cost_states(ssp: SSP) -> BoolArray:
-    """The states from which some policy surely reaches a goal at no cost at all."""
+    """The states from which some policy is certain to reach a goal at no cost at all."""
     return _almost_sure_by(ssp, all_outcomes(ssp, ssp.outcome_cost == 0))[0]
 
 
@@ -115,8 +115,8 @@ def require_almost_sure_start(ssp: SSP) -> tuple[BoolArray, BoolArray]:
         shown = ", ".join(repr(ssp.states[s]) for s in traps[:5].tolist())
         more = f" and {traps.size - 5} more" if traps.size > 5 else ""
         raise GoalUnreachableError(
-            f"from the start {ssp.start!r} no policy surely reaches a goal, so every expected cost"
-            f" is infinite; the dead ends are {shown}{more}; {WAYS}"
+            f"from the start {ssp.start!r} no policy is certain to reach a goal, so every expected"
+            f" cost is infinite; the dead ends are {shown}{more}; {WAYS}"
         )
     return almost_sure, safe
 
@@ -214,7 +214,7 @@ def require_almost_sure(model: IntervalSSP, nature: int) -> tuple[BoolArray, Boo
             " for ever"
         )
     raise GoalUnreachableError(
-        f"{against}no policy surely reaches a goal from the start {ssp.start!r}{what}; {WAYS}"
+        f"{against}no policy is certain to reach a goal from the start {ssp.start!r}{what}; {WAYS}"
     )
 
 

@@ -1,7 +1,7 @@
 """The table over (state, budget left): swept level by level, kept as small as the answers need.
 
-Values live in a window of as many levels as the largest cost, to a state that is no goal, that a
-budget can exceed; only the values at the start are kept. Of the decisions only the budgets are kept
+Values live in a window as long as the largest cost that does not lead to a goal and that a budget
+can exceed; only the values at the start are kept. Of the decisions only the budgets are kept
 at which a state's choice changes.
 """
 

@@ -94,7 +94,7 @@ class CostBand(Record):
 
     @cached_property
     def _natures(self) -> list[tuple[int, bool]]:
-        """The best nature and the worst, and whether the policy surely arrives with each."""
+        """The best nature and the worst, and whether the policy is certain to arrive with each."""
         start = self.product.inside.start_index
         return [
             (nature, bool(almost_sure_under_nature(self.product, nature)[0][start]))

@@ -42,7 +42,7 @@ def budget_engine(request: Request, policy: BudgetPolicy) -> tuple[BudgetEngine 
     """What evaluates the policy, or why it cannot be done in this way."""
     ssp = request.ssp
     if not same_numbering(policy.ssp, ssp):
-        return None, "the policy was made for another model, and is followed by names"
+        return None, "the policy was made for another model, and is followed by name"
     if policy.unit != ssp.cost_unit or not np.array_equal(policy.level, ssp.outcome_level):
         return None, "the policy counts its budget in other costs than the model's own"
     states, choices = _reachable(ssp, policy)

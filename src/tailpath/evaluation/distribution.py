@@ -214,7 +214,7 @@ class CostDistribution(Record):
         a = alpha_from(alpha, self.alpha)
         if a is None:
             asked = f"call evaluate with alpha={float(alpha):g} or less"
-            raise OptionError(f"this distribution answers alpha >= {self.alpha:g}; {asked}")
+            raise OptionError(f"this distribution is known for alpha >= {self.alpha:g}; {asked}")
         return a
 
     def _at_var(self, alpha: float) -> tuple[int, float]:

@@ -1,7 +1,7 @@
 """Requests, search results, and `Engine`, which turns them into a CostDistribution or, if a search
 stopped too early, into an error with bounds.
 
-An `Engine` searches, and says what the open nodes have still to pay. It does so on the numbers of
+An `Engine` searches, and gives what the open nodes still have to pay. It does so on the numbers of
 the model (`side` 0) and, when somebody asks for bounds, on probabilities and expected costs that
 are too small (-1) or too large (+1), up to where the first search stopped (`certify/searches.py`).
 """

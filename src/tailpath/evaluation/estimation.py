@@ -1,4 +1,4 @@
-"""What a sample of total costs tells about mean, VaR and CVaR, with confidence intervals.
+"""What a sample of total costs says about mean, VaR and CVaR, with confidence intervals.
 
 Let z_(1) <= ... <= z_(n) be the sorted costs and k = n - floor(n alpha), at least 1.
 

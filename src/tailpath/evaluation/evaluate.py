@@ -141,7 +141,7 @@ def evaluate(
         return evaluate_band(border.given, policy, alpha, max_nodes=max_nodes)
     alpha = check_alpha(alpha)
     if alpha < LEAST_ALPHA:
-        raise OptionError(f"alpha = {alpha!r} is too small: the least is {LEAST_ALPHA:g}")
+        raise OptionError(f"alpha = {alpha!r} is too small; the least is {LEAST_ALPHA:g}")
     policy = as_policy(border.given, policy, alpha=alpha)
     if border.moves and (gamma < 1 or not isinstance(heuristic, str)):
         what = "a discount" if gamma < 1 else "a heuristic of your own"

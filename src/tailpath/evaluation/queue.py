@@ -9,8 +9,8 @@ whenever it matters: nothing is subtracted.
 *With a discount* (`discount.py`) a cost at stage t counts gamma^t times. Equal costs at different
 stages have different futures, so the stage belongs to the key.
 
-*A memory that need not end*, such as a history, has no V_mean to complete the open nodes with, so
-the search goes on until almost nothing is open. What is open then counts with its least cost;
+*A memory that may be infinite*, such as a history, has no V_mean to complete the open nodes with,
+so the search goes on until almost nothing is open. What is open then counts with its least cost;
 `bounds` is exact if nothing is open and otherwise has no upper end.
 """
 

@@ -1,6 +1,6 @@
 """Where the queue engine searches: graphs that hand out successors, costs and a heuristic.
 
-Costs without a common unit that is worth the name are integer multiples of a tiny one, since each
+Costs without a usable common unit are integer multiples of a tiny one, since each
 is a decimal as it was written; so all sums are exact, and so is what they decide. With a discount
 costs are floats.
 

@@ -1,11 +1,11 @@
-"""Monte Carlo: runs of a policy. `estimation.py` says what their costs tell.
+"""Monte Carlo: runs of a policy. `estimation.py` estimates from their costs.
 
 A run is a walk on the chain of the policy; costs are added up as integers where there is a unit, so
 that equal costs come out equal. Each run has its own random numbers, made from the seed and the
 run's number: the result depends on neither threads nor blocks, and the first n runs of a longer
 simulation are the same runs. A run that can no longer arrive costs infinity.
 
-Walks on the unrolled chain are compiled. A memory that does not end is followed step by step
+Walks on the unrolled chain are compiled. An infinite memory is followed step by step
 through the policy's own functions.
 """
 

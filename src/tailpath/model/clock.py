@@ -1,4 +1,4 @@
-"""The time of day: models in which what a way costs depends on when one is there."""
+"""The time of day: models in which the cost of a road depends on when a run is there."""
 
 from __future__ import annotations
 

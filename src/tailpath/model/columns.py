@@ -1,6 +1,6 @@
 """Which column of a table holds what, by its name, for tables in memory and in files
 (`docs/tables.md`). Without a column of actions, each row is an action named after the state that it
-surely leads to.
+leads to.
 """
 
 from __future__ import annotations
@@ -85,8 +85,8 @@ def columns_called(
         ]
         hint = f"; {' and '.join(more)} may be left out" if more else ""
         raise ModelError(
-            f"no column is the {' or the '.join(missing)}{why} (docs/tables.md lists the names"
-            f" that are understood); the columns are {listed(names)}; name yours"
+            f"no column for the {' or the '.join(missing)}{why} (docs/tables.md lists the"
+            f" accepted names); the columns are {listed(names)}; name yours"
             f" {_how(dict.fromkeys([*missing, *more], 'NAME'))}{hint}"
         )
     return {column: found[column] for column in WORDS if column in found}
@@ -119,17 +119,16 @@ def _how(chosen: Mapping[str, Any]) -> str:
 
 def _chosen(column: str, name: Any, names: list[Any]) -> Any:
     if column not in WORDS:
-        raise OptionError(
-            f"a table has no kind of column {column!r}; the kinds are {listed(WORDS)}"
-        )
+        raise OptionError(f"unknown kind of column {column!r}; the kinds are {listed(WORDS)}")
     if isinstance(name, (list, tuple)) or (name not in names and _several(name, names)):
         raise OptionError(
-            f"one column is the {column}: for two costs, add a column with their weighted sum, such"
-            " as minutes + 0.2 * toll, or compare plans for several weights (docs/messages.md)"
+            f"only one column can be the {column}: for two costs, add a column with their weighted"
+            " sum, such as minutes + 0.2 * toll, or compare plans for several weights"
+            " (docs/messages.md)"
         )
     if name not in names:
         hint = did_you_mean(name, names) or f"; there are {listed(names)}"
-        raise ModelError(f"the table has no column {name!r}, which is to be the {column}{hint}")
+        raise ModelError(f"the table has no column {name!r} to use as the {column}{hint}")
     return name
 
 

@@ -1,4 +1,4 @@
-"""Models whose goal is sure, made from models in which it is not: by giving up at a price (the
+"""Models whose goal is certain, made from models in which it is not: by giving up at a price (the
 finite-penalty model), or within a number of steps. The third way, `given_arrival`, needs the
 largest probability of arriving and is one of the solvers (`solvers/arrival.py`).
 """

@@ -34,7 +34,7 @@ class IntervalSSP(IntervalBuilder):
     """A stochastic shortest path problem with intervals for probabilities.
 
     Most users call `IntervalSSP.from_outcomes`, `from_counts`, `from_table`, `around` or
-    `tailpath.read`. All but the probabilities is as in an `SSP`.
+    `tailpath.read`. Everything but the probabilities is as in an `SSP`.
 
     Parameters
     ----------

@@ -6,14 +6,14 @@ Let phi(s) be the least cost of any way from s to a goal, over all outcomes that
     and on every run that arrives
     Z = Z' + phi(start)
 
-since phi is 0 at goals. So whatever is asked of the total cost Z is asked of Z' and moved by
-phi(start), the *shift*. Structure and probabilities are the same, and policies observe the costs
+since phi is 0 at goals. So every question about the total cost Z is answered for Z' and moved
+by phi(start), the *shift*. Structure and probabilities are the same, and policies observe the costs
 as given. This is the only place where the two models meet: a model whose costs are 0 or more is its
-own reduced model, and goes no other way than if there were no signs.
+own reduced model, and is solved as if there were no signs.
 
 - phi and c' are exact: whole numbers of a unit of the costs as they are written. Where c' has no
   unit coarse enough to count in, it is the nearest float, off by half a unit of its last place
-  (`exact` is false, and whoever shifts bounds widens them).
+  (`exact` is false, and bounds that are shifted are widened).
 - No phi exists where a cycle has a negative cost and can be left for a goal: a run may gain
   without end. It is refused, by name.
 - A state from which no goal can be reached has no phi. A run that gets there never arrives and

@@ -219,7 +219,7 @@ def _given(
             except (KeyError, TypeError):
                 continue
         hint = did_you_mean(given, states if len(states) <= MANY else ())
-        raise ModelError(f"{table.title} has no state {given!r}, which is to be {what}{hint}")
+        raise ModelError(f"{table.title} has no state {given!r} to use as {what}{hint}")
 
     single = isinstance(goals, str) or not isinstance(goals, Iterable)
     wanted = [] if goals is None else [goals] if single else list(goals)

@@ -6,7 +6,7 @@ V(s, y)` is linear, through (0, 0) as well, so that `V(s, y) = V(s, y_1)` below 
 
 Every state may have atoms of its own, Y(s). All of them together, `atoms`, then number the columns
 of every table, and `Grids` says which belong to which state: between those of its own `y V(s, y)`
-is linear, and only there a policy decides.
+is linear, and a policy decides only there.
 """
 
 from __future__ import annotations

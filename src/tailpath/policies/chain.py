@@ -5,9 +5,9 @@ at the chain and know neither model nor policy.
 *Cycles of cost 0 that leak* are solved as small linear systems before a search, so that no level is
 unrolled for ever. Inside a strong component of zero-cost edges a walker moves at no cost until it
 takes an edge out of it. Let Q hold the probabilities inside and R those of leaving, a column for
-each target and cost; then (I - Q)^-1 R says with which probability a walker leaves by which of
-them. Replacing the rows of the component by these changes neither the distribution of the total
-cost nor V_mean nor V_min. Only nodes where the component is entered need a row.
+each target and cost; then (I - Q)^-1 R has the probability of leaving by each of them. Replacing
+the rows of the component by these changes neither the distribution of the total cost nor V_mean nor
+V_min. Only nodes where the component is entered need a row.
 """
 
 from __future__ import annotations
@@ -101,13 +101,13 @@ class CostChain(Record, Transitions):
             or len(self.state) != self.n
         ):
             raise ModelError(
-                "the arrays of a chain must agree: rows rise to the number of transitions, one"
-                " state per node"
+                "the arrays of a chain must agree: rows must rise to the number of transitions,"
+                " with one state per node"
             )
         nodes = np.append(self.target, self.start)
         if not 0 <= nodes.min() <= nodes.max() <= self.n:
             raise ModelError(
-                f"a chain of {self.n} nodes has its start and all targets in 0..{self.n}"
+                f"the start and the targets of a chain of {self.n} nodes must lie in 0..{self.n}"
             )
         super().__post_init__()
         self._freeze()
@@ -197,9 +197,9 @@ class CostChain(Record, Transitions):
 
     @cached_property
     def proper(self) -> BoolArray:
-        """Whether the goal is reached surely from each node: an array of bool, shape (n,).
+        """Whether the goal is reached with probability 1 from each node: an array of bool, (n,).
 
-        No way leads to where it is out of reach, however small its probability.
+        False where any path, however improbable, leads to where the goal is out of reach.
         """
         if self.all_arrive:
             return self.arrives
@@ -390,8 +390,8 @@ def _exit_rows(
     np.add.at(r, (number(chain.source[outer]), column.ravel()), chain.probability[outer])
     if not eliminate_dense(q, r.sum(axis=1), r):
         raise ModelError(
-            f"from {chain.label(int(members[0]))} runs can go around at no cost for too long to"
-            " compute with"
+            f"the cycle at no cost through {chain.label(int(members[0]))} is left with a"
+            " probability too small to compute with"
         )
     members = members[order]
     rows, columns = np.nonzero(r * entered[members, None])

@@ -1,9 +1,9 @@
 """What a policy says, checked against the model: every index, width and length of a table policy,
-once on the way in, since kernels trust their arrays and would read beside them; and its decision in
-one state, as pairs (choice, probability).
+once on the way in, since kernels trust their arrays and would read outside them; and its decision
+in one state, as pairs (choice, probability).
 
 A refusal says which array and, where there is one, which state. The arrays are copied, so that a
-policy never changes with its maker's.
+policy does not change with those that it was made from.
 """
 
 from __future__ import annotations

@@ -47,8 +47,8 @@ class MarkovPolicy(Kind):
     def __post_init__(self) -> None:
         if not isinstance(self.decisions, Mapping):
             raise PolicyError(
-                "a MarkovPolicy is made of a mapping of states to actions, not of"
-                f" {kind_of(self.decisions)}; tailpath.policy(ssp, ...) takes it"
+                "a MarkovPolicy takes a mapping of states to actions, not"
+                f" {kind_of(self.decisions)}; use tailpath.policy(ssp, ...)"
             )
         object.__setattr__(self, "decisions", dict(self.decisions))
 

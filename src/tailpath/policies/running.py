@@ -6,7 +6,7 @@ model.
     runner.observe(cost, next_state)           what it cost, and where it led
 
 What the model foresees is remembered as the policy says; what it does not is taken as it comes, and
-`surprises` tells what was done. A budget is stored as a fraction and rounded down where it is
+`surprises` lists what was done. A budget is stored as a fraction and rounded down where it is
 looked up, so that spending is rounded up to the unit, once and not at every step. The policy itself
 stays pure: all that changes is in the runner.
 """
@@ -130,7 +130,7 @@ class Runner:
             If the cost is not a number.
         """
         if self._chosen is None:
-            raise PolicyError("nothing to observe: ask the runner for an action first")
+            raise PolicyError("nothing to observe: call action() first")
         try:
             price = as_fraction(cost)
         except (TypeError, ValueError, OverflowError):
@@ -197,7 +197,7 @@ class Runner:
                 f"the model has no state {state!r}, so the policy has no action there"
             )
         if ssp.is_goal[index]:
-            raise PolicyError(f"the run has arrived in {state!r}; nothing is left to do")
+            raise PolicyError(f"the run has arrived in {state!r}; there is nothing left to do")
 
     def _drawn(self, decision: Any) -> Name:
         drawn: Name = decision

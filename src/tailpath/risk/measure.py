@@ -6,8 +6,8 @@ limits.
     2 * a + b                  a measure again, if its parts may be added
     measure <= 40              a limit, for `solve(..., subject_to=[...])`
 
-A measure is the expectation of a loss (`curve`), a CVaR (`tail`), the sum of both, or neither. What
-each of them must say of itself, in one class in a file of its own:
+A measure is the expectation of a loss (`curve`), a CVaR (`tail`), the sum of both, or neither. Each
+is one class in a file of its own, which defines:
 
 | to be | it defines | and what has a `curve` need not |
 | --- | --- | --- |
@@ -17,8 +17,9 @@ each of them must say of itself, in one class in a file of its own:
 | a limit | `as_limit`, which names a measure with a curve or a tail | `as_limit` |
 | used with costs of any sign | `moves_with_costs`, or `moved` | both |
 
-It uses nothing of a distribution but its public methods. What costs beyond the head decide, such as
-E[exp(Z)] or E[Z^2], is an `expected_product` or `expected_sum` of `costs.chains`, with bounds.
+It uses nothing of a distribution but its public methods. What depends on costs beyond the head,
+such as E[exp(Z)] or E[Z^2], is an `expected_product` or `expected_sum` of `costs.chains`, with
+bounds.
 """
 
 from __future__ import annotations
@@ -331,7 +332,7 @@ class Sum(Measure):
         tails = [(factor, m.tail[1]) for factor, m in parts if m.tail is not None and factor > 0]
         if not all(same_alpha(alpha, tails[0][1]) for _, alpha in tails):
             raise OptionError(
-                f"{self} holds CVaR at several alphas; a solver takes at most one CVaR"
+                f"{self} contains CVaRs at several alphas; a solver takes at most one CVaR"
             )
         return (sum(factor for factor, _ in tails), tails[0][1]) if tails else None
 

@@ -1,18 +1,18 @@
-"""Goals that are not sure: the largest probability of arriving, and the model of the runs that do
-arrive.
+"""Goals that are not certain: the largest probability of arriving, and the model of the runs that
+do arrive.
 
 Let H(s) be the largest probability, over all policies, of ever arriving from state s: 1 at almost
-sure states, 0 at dead ends. In between, cut the model off where a run enters one of these, and draw
-sets of states together that can be walked for ever without entering any. What is left every policy
-leaves, and H solves H = max (r + P H), with r the probability of entering an almost sure state at
-once: -H is the least expected total of -r (`certify/values.py`), with bounds that are relatively
-close also where H is small.
+sure states, 0 at dead ends. In between, cut the model off where a run enters one of these, and
+merge each set of states in which a run can stay for ever without entering any. Every policy leaves
+what remains, and H solves H = max (r + P H), with r the probability of entering an almost sure
+state at once: -H is the least expected total of -r (`certify/values.py`), with bounds that are
+relatively close also where H is small.
 
 `given_arrival` keeps the choices with sum P H(s') = H(s) and drops the states with H = 0. A policy
-that surely arrives in the new model arrives in the old one with the largest probability. The new
-probabilities are off by no more than the bounds of H lie apart; the new model says so
-(`probability_error`), and all later bounds count it. A choice that loses less than these bounds can
-tell counts as losing nothing.
+that arrives with probability 1 in the new model arrives in the old one with the largest
+probability. The new probabilities are off by no more than the distance between the bounds of H; the
+new model keeps that error (`probability_error`), and all later bounds include it. A choice that
+loses less than these bounds can tell counts as losing nothing.
 """
 
 from __future__ import annotations
@@ -191,8 +191,8 @@ def given_arrival(ssp: SSP) -> SSP:
     arrival, alive = solve_arrival(ssp), ~dead_ends(ssp)
     if not alive[ssp.start_index]:
         raise GoalUnreachableError(
-            f"from the start {ssp.start!r} no policy reaches a goal at all, so nothing is known"
-            " about runs that arrive"
+            f"from the start {ssp.start!r} no policy reaches a goal at all, so there are no"
+            " runs that arrive"
         )
     mask = _mask(arrival)
     too_small = alive & (arrival.value < NEAR_UNDERFLOW)
@@ -268,6 +268,6 @@ def _notes(arrival: Arrival, error_bound: float) -> list[str]:
     if error_bound > NOTED:
         notes.append(
             f"the probabilities given arrival may be off by a relative {error_bound:.1g}, which the"
-            " bounds of later results count"
+            " bounds of later results include"
         )
     return notes

@@ -1,5 +1,5 @@
-"""The risk-neutral optimum: V*(s) = min over policies that surely arrive of the expected total
-cost; and the same of a model with intervals, against or with nature.
+"""The risk-neutral optimum: V*(s) = min of the expected total cost over policies that arrive
+with probability 1; and the same for a model with intervals, against or with nature.
 
 The model is first cut to its *core* (`analysis/core.py`), in which V* is the only solution of V =
 min (r + P V); `dp/optimum.py` finds it, once for each model, and `certify/values.py` its bounds.
@@ -75,7 +75,7 @@ class ExpectedSolution(ByState):
     ssp : SSP or IntervalSSP
         The model.
     value : array of float64, shape (n_states,)
-        V*(s): 0 at goals, infinite where no policy surely arrives.
+        V*(s): 0 at goals, infinite where no policy arrives with probability 1.
     lower, upper : array of float64, shape (n_states,)
         lower[s] <= V*(s) <= upper[s], proved.
     choices : array of int32, shape (n_states,)
@@ -124,7 +124,7 @@ class ExpectedSolution(ByState):
         Returns
         -------
         float
-            0 at goals, infinite where no policy surely arrives.
+            0 at goals, infinite where no policy arrives with probability 1.
 
         Examples
         --------
@@ -267,13 +267,13 @@ def solve_expected(
     Returns
     -------
     ExpectedSolution
-        `cost()`, `bounds` and `policy`. States that cannot surely reach a goal, but can be avoided,
-        have an infinite value.
+        `cost()`, `bounds` and `policy`. States from which no policy reaches a goal with
+        probability 1, but which can be avoided, have an infinite value.
 
     Raises
     ------
     GoalUnreachableError
-        If the start cannot surely reach a goal and `gamma` is 1.
+        If the start cannot reach a goal with probability 1 and `gamma` is 1.
     OptionError
         If `gamma` lies outside its range.
     ModelError

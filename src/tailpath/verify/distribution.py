@@ -173,7 +173,7 @@ def check_distribution(costs: Any, ssp: Any, policy: Any, most: int = MAX_NODES)
     if costs.unreached:
         raise RefutedError(
             f"the policy is claimed to miss the goal with probability {costs.unreached!r}, but it"
-            " surely arrives"
+            " is certain to arrive"
         )
     proved = [
         _head(costs, truth),

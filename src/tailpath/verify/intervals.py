@@ -211,8 +211,8 @@ def check_robust_expected(solution: Any) -> Proof:
         name = ssp.states[state]
         if any((side[state] == math.inf) == (state in arriving) for side in (lower, upper)):
             raise RefutedError(
-                f"whether {name!r} surely arrives, {solution.nature} nature, is not what its"
-                " bounds say"
+                f"the bounds of {name!r} contradict whether a policy is certain to arrive from it,"
+                f" {solution.nature} nature"
             )
         if ssp.is_goal[state]:
             if (lower[state], upper[state]) != (0, 0):
@@ -238,7 +238,7 @@ def check_robust_expected(solution: Any) -> Proof:
     low, high = solution.bounds
     line = (
         f"the least expected cost, {solution.nature} nature, lies in [{low:.15g}, {high:.15g}], and"
-        " likewise from all states that surely arrive"
+        " likewise from all states from which a policy is certain to arrive"
     )
     return Proof((line,), relative_width(low, high))
 
@@ -287,7 +287,7 @@ def _check_promise(solution: Any, expected: Any, alpha: float) -> str:
     game, policy = _Game(solution.model, solution.nature), solution.policy(alpha)
     ssp, unit = game.ssp, game.ssp.cost_unit
     if policy.risk_neutral.tolist() != expected.choices.tolist():
-        raise RefutedError("the policy is not that of least expected cost once its budget is spent")
+        raise RefutedError("the policy is not risk-neutral once its budget is spent")
     upper = [Fraction(v) / unit if math.isfinite(v) else math.inf for v in expected.upper.tolist()]
     given = solution.budget(alpha)
     # An integer budget is given as the nearest float, and a hair less would be another budget.

@@ -53,7 +53,7 @@ def check_reduction(ssp: Any, reduction: Any) -> str:
     """A line that says what was proved; a refusal names the outcome at fault."""
     reduced = reduction.ssp
     if not same_but_costs(reduced, ssp):
-        raise RefutedError("the reduced model is not the model as given but for its costs")
+        raise RefutedError("the reduced model differs from the model as given in more than costs")
     phi = [Fraction(int(level)) * reduction.unit for level in reduction.level.tolist()]
     goals = [state for state, goal in enumerate(ssp.is_goal.tolist()) if goal]
     for state in goals:
@@ -154,7 +154,7 @@ def check_optimum(solution: Any, alpha: float) -> Proof:
     attained = truth.cvar(Fraction(alpha))[1]
     if attained > high:  # exact, and high may be infinite
         raise RefutedError(
-            f"the policy costs a CVaR of {float(attained)!r} at alpha {alpha:g}, more than the"
+            f"the policy has a CVaR of {float(attained)!r} at alpha {alpha:g}, more than the"
             f" bound claimed, {high!r}"
         )
     least, most, unit = risk_neutral_bounds(ssp, solution.largest.risk_neutral.tolist())
@@ -191,7 +191,7 @@ def _cheaper(below: Any, ssp: Any) -> None:
     costs, of which none is higher.
     """
     if not same_but_costs(below, ssp) or below.start_index != ssp.start_index:
-        raise RefutedError("the model with costs rounded down is not the model as given")
+        raise RefutedError("the model rounded down differs from the given one in more than costs")
     if any(rounded > cost for rounded, cost in zip(exact_costs(below), exact_costs(ssp))):
         raise RefutedError("a cost that is claimed to be rounded down is higher than the model's")
 
@@ -211,8 +211,8 @@ def risk_neutral_bounds(
     if gamma == 1:
         for state in _surely_arriving(ssp, model.choice) - set(states):
             raise RefutedError(
-                f"state {ssp.states[state]!r} is claimed to have no way to arrive surely, but it"
-                " has one"
+                f"state {ssp.states[state]!r} is claimed to have no policy that is certain to"
+                " arrive, but it has one"
             )
     position = {s: i for i, s in enumerate(states)}
 

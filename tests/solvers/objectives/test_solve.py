@@ -294,7 +294,7 @@ def test_a_limit_on_var_is_a_limit_on_lateness() -> None:
             "cvar(0.1)",
             ["mean <= 12.16", "late(25) <= 0.0183"],
             InfeasibleError,
-            r"no policy keeps late\(25\) <= 0\.0183 with mean <= 12\.16",
+            r"late\(25\) <= 0\.0183 .*mean <= 12\.16.* at least 0\.0365",
         ),
         ("cvar(0.1)", ["cvar(0.01) <= 60"], OptionError, "at most one CVaR"),
         ("mean", ["cvar(0.01)"], OptionError, "a limit is written like"),
@@ -305,7 +305,7 @@ def test_a_limit_on_var_is_a_limit_on_lateness() -> None:
             "unknown measure 'speed'; known are cvar, late, loss, mean, shortfall, var",
         ),
         ("mean", ["late(inf) <= 0.1"], OptionError, "never arriving"),
-        ("mean - 2 * shortfall(3)", [], OptionError, "falls without end"),
+        ("mean - 2 * shortfall(3)", [], OptionError, "falls without bound"),
     ],
 )
 def test_refusals(objective: str, limits: list[str], kind: type[Exception], text: str) -> None:

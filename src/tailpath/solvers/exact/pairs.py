@@ -1,12 +1,11 @@
-"""The table over those pairs (state, budget left) alone that the start can reach, where they are
-few.
+"""The table over only those pairs (state, budget left) that the start can reach, if they are few.
 
 A best budget is a cost at which some policy may arrive, or 0: between two such costs `w + U /
-alpha` is concave. So the start is asked for these budgets only, and every other pair follows from
-them. On a chain of 10^5 sure steps there is one such budget and a pair per state, where the full
+alpha` is concave. So the start needs only these budgets, and every other pair follows from
+them. On a chain of 10^5 certain steps there is one such budget and a pair per state, where the full
 table has 10^10.
 
-To the sweep (`dp/budgets.py`) pairs are nodes like others, at level 1: in the order of their
+For the sweep (`dp/budgets.py`) pairs are nodes like any other, at level 1: in the order of their
 budgets everything that a pair needs is done before it. They take more memory each than an entry of
 the full table, and more time, so they are followed only where they are far fewer.
 """
@@ -140,7 +139,7 @@ def _of_pairs(
         Changes(node, remaining, pairs.choice[found.changes.choice]),
         limit,
         again,
-        method=f"{len(key)} pairs of state and budget that the start can get to",
+        method=f"{len(key)} pairs of state and budget that the start can reach",
         swept=(pairs, found.changes),
     )
 

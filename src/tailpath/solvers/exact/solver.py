@@ -119,7 +119,7 @@ def solve_cvar_exact(
     ModelError
         If the costs have no common unit and no `delta` is given.
     GoalUnreachableError
-        If the start cannot surely reach a goal.
+        If the start cannot reach a goal with probability 1.
     OptionError
         If an argument lies outside its range, or `gamma` < 1 and a run may take any number of
         steps.

@@ -288,7 +288,7 @@ def frontier(
     ModelError
         If the costs have no common unit and no `delta` is given.
     GoalUnreachableError
-        If the start cannot surely reach a goal.
+        If the start cannot reach a goal with probability 1.
 
     Examples
     --------
@@ -376,7 +376,7 @@ def axis_of(ssp: SSP, measure: Measure, most: float) -> Axis | None:
     deadline = isinstance(measure, Late) and measure.curve is not None
     if not (is_cvar(measure) or deadline or isinstance(measure, Shortfall)):
         raise OptionError(
-            f"a frontier is of the mean against cvar, late or shortfall, not {measure}"
+            f"a frontier trades the mean against cvar, late or shortfall, not {measure}"
         )
     if measure.tail is not None:  # no CVaR is less than its budget
         budgets = range(math.floor(most / float(unit) * (1 + SAME)) + 1)

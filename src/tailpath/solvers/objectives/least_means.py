@@ -1,10 +1,9 @@
 """The least mean at every risk, or at one, by prices that serve all budgets at once (`tables.py`).
 
-A table says for every budget a point of its curve of mean against risk (`chords.py`), and a line
+A table gives for every budget a point of its curve of mean against risk (`chords.py`), and a line
 below the curve. A chord is *open* while its curve may lie below the envelope of all chords found so
-far, at a risk that is asked for. Then the price that is its slope is asked for: it finds a point
-below the chord, which splits it, or proves that there is none. One limit is the same search with
-one risk asked for.
+far, at a risk of interest. The next price is its slope: the table for it finds a point below
+the chord, which splits it, or proves that there is none. One limit is the same search at one risk.
 
 Points that miss a line by less than `SAME` of mean + price * risk count as on it.
 """

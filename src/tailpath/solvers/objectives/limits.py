@@ -9,13 +9,13 @@ CVaR_alpha(Z) <= b holds exactly if E (Z - w)+ <= alpha (b - w) for some w >= 0 
 likewise in the objective. For a fixed w that is a loss like any other. The value is not convex in
 w, so all w compete; one pricing with the multipliers of the best one so far rules out most of them.
 
-A limit that only the least of its loss keeps, like late(5) <= 0, *forbids*: it is a restriction of
-choices by state and budget, and no row of the program.
+A limit that holds only where its loss is least, like late(5) <= 0, *forbids*: it restricts the
+choices by state and budget, and is not a row of the program.
 
 **Proof.** For any y >= 0 no policy that keeps the limits has less than min E (h_0 + sum y_i h_i) -
 sum y_i b_i; and if min E (sum y_i h_i) > sum y_i b_i, none keeps them. So for every w the y of its
 last pricing is a *certificate*, checked when bounds are asked for by one more sweep, from below.
-From above the optimum is bounded by what the mixture delivers.
+What the mixture delivers bounds the optimum from above.
 """
 
 from __future__ import annotations

@@ -9,11 +9,11 @@ For a loss h that is linear from W units on, with the budget b = W - (cost so fa
 and the optimum over all policies is J(start, W). Losses are shifted to be non-negative, so that
 rounding stays a relative error.
 
-A loss that is flat at the end says what never arriving is worth, so a policy may take the risk of
-it. Let every *dead end*, a state from which no policy arrives, be a goal at a penalty: then some
-policy surely ends, and all solvers apply. With a penalty beyond the last point of the loss the
-value is exactly that of the model as it is; and where two choices tie, the expected cost with the
-penalty prefers the surer one. States, choices and outcomes keep their numbers.
+A loss that is flat at the end puts a finite price on never arriving, so a policy may take that
+risk. Let every *dead end*, a state from which no policy arrives, be a goal at a penalty: then some
+policy is certain to end, and all solvers apply. With a penalty beyond the last point of the loss
+the value is exactly that of the model as it is; and where two choices tie, the expected cost with
+the penalty prefers the surer one. States, choices and outcomes keep their numbers.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def horizon_of(curves: Sequence[Curve], unit: Fraction) -> int:
     """The number of units from which on all losses are linear; refuses one that falls for ever."""
     if any(curve.slope < 0 for curve in curves):
         raise OptionError(
-            "a sum of measures falls without end as costs grow, so no policy is best; change its"
+            "a sum of measures falls without bound as costs grow, so no policy is best; change its"
             " factors"
         )
     return max(curve.units(unit) for curve in curves)
@@ -201,7 +201,9 @@ def with_penalty(ssp: SSP, units: int) -> SSP:
     if not dead.any():
         return ssp
     if units >= MAX_UNITS:
-        raise ModelError(f"a deadline of {units} cost units is beyond this solver")
+        raise ModelError(
+            f"{units} cost units are too many for a deadline; the limit is {MAX_UNITS}"
+        )
     penalty = min(MAX_UNITS, 1000 * (units + int(ssp.outcome_level.max(initial=0)) + 1))
     level = np.where(dead[ssp.outcome_target], penalty, ssp.outcome_level)
     return _ending(ssp, dead, level * float(ssp.cost_unit), ssp.cost_unit)

@@ -1,7 +1,7 @@
 """On time: the largest probability of arriving within a deadline, for every deadline at once.
 
 Choices that are as good, within `SAME_VALUE`, are told apart by the expected cost. VaR*_alpha = min
-{ t : late(start, t) <= alpha } is the least VaR of any policy. Goals need not be sure
+{ t : late(start, t) <= alpha } is the least VaR of any policy. Goals need not be certain
 (`losses.py`). The table ends where nobody can be late any more, or, with an infinite deadline,
 where the chance of arriving later is negligible; `probability(inf)` is the largest probability of
 arriving at all.

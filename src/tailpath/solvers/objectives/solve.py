@@ -105,7 +105,7 @@ def solve(
     ModelError
         If the costs have no common unit, no `delta` is given, and the mean alone is not enough.
     GoalUnreachableError
-        If the start cannot surely reach a goal and the objective needs it.
+        If the start cannot reach a goal with probability 1 and the objective needs it.
 
     Examples
     --------
@@ -241,7 +241,8 @@ def _solve(ssp: SSP, goal: Measure, limits: tuple[Limit, ...]) -> RiskSolution:
         least = _solve(ssp, last.measure, tuple(others)).value
         under = " and ".join(map(str, others))
         raise InfeasibleError(
-            f"no policy keeps {last} with {under}: {last.measure} is then at least {least:.6g}",
+            f"no policy keeps {last} together with {under}: {last.measure} is then at least"
+            f" {least:.6g}",
             least,
         ) from None
 
@@ -255,7 +256,7 @@ def _check(ssp: SSP, goal: Measure, limits: tuple[Limit, ...]) -> None:
         if isinstance(limit.measure, Late) and math.isinf(limit.measure.deadline):
             raise OptionError(
                 f"{limit} limits the probability of never arriving; use given_arrival or give_up to"
-                " make the goal sure"
+                " make the goal certain"
             )
     for measure in measures:
         check_size(ssp, measure)

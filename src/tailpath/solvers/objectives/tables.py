@@ -3,8 +3,8 @@
 For a price k the recursion for `mean + k * risk`, with the risk E[(Z - w)+] or the lateness P(Z >=
 w), gives for *every* budget w the best policy: its mean and its risk. No policy has less than `mean
 + k * risk` there, so that with a risk of x none has a mean below `mean + k * (risk - x)`. To prove
-that, the same prices are asked once more on probabilities that are too small; and what a policy
-has at most is found by the sweep with its choices held, on probabilities that are too large.
+that, the tables of the same prices are filled once more on probabilities that are too small; upper
+bounds for a policy come from the sweep with its choices fixed, on probabilities that are too large.
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ def _by_curve(ssp: SSP, goal: Measure) -> Found | None:
     """An expected loss, or mean and CVaR; None for a sum of a loss and a CVaR."""
     if goal.curve is None and goal.tail is None:
         raise OptionError(
-            f"nothing minimises {goal}: it names no solver, and is no sum of losses and CVaRs"
+            f"no solver minimises {goal}: it names none, and is not a sum of losses and CVaRs"
         )
     require_unit(ssp)
     row, mean = row_of(goal), _factor_of_mean(goal)
@@ -205,8 +205,8 @@ def _least_robust(model: IntervalSSP, goal: Measure, nature: str) -> Found:
         raise OptionError(f"{goal} needs known probabilities; take model.nominal()")
     if goal.curve is not None:
         raise OptionError(
-            f"{goal} adds to a CVaR what is worst under another nature; on a model with intervals"
-            " minimise one of them"
+            f"{goal} adds terms for which different natures may be worst; on a model with intervals"
+            " minimise the CVaR or the rest alone"
         )
     factor, alpha = goal.tail
     best = solve_robust_cvar(model, alpha, nature)
@@ -256,7 +256,7 @@ def _least_loss(model: IntervalSSP, curve: Curve, nature: str) -> Found:
     )
     if problem.penalty and float(terminal_loss[0]) < float(terminal_loss.max()):
         raise OptionError(
-            "a loss that falls somewhere needs a model whose goal is certain whatever nature does"
+            "a loss that falls somewhere needs a goal that is certain whatever nature does"
         )
     table = problem.loss(terminal_loss - shift, slope)
     known, values = table.share(), table.values[:, 0]

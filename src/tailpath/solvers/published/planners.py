@@ -107,7 +107,7 @@ def solve_cvar_quantile(
     OptionError
         If an argument lies outside its range.
     GoalUnreachableError
-        If the start cannot surely reach a goal.
+        If the start cannot reach a goal with probability 1.
 
     Examples
     --------
@@ -226,7 +226,7 @@ def solve_cvar_interpolation(
     OptionError
         If an argument lies outside its range.
     GoalUnreachableError
-        If the start cannot surely reach a goal.
+        If the start cannot reach a goal with probability 1.
 
     Examples
     --------

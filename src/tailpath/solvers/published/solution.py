@@ -3,9 +3,9 @@ with them, made of the values as tables over the model's states.
 
 The policy is greedy with respect to the values; choices that tie go to the lower index. It goes on
 at the nearest atom, where the values interpolate, so it could walk in cycles: pairs (node, atom)
-that cannot arrive take a *detour*, of all choices that may meet a pair that does arrive the one
-that costs least more, the cheapest detours first. *Zero-cost components* were one node: its member
-with the chosen choice takes it, and the others walk there, at no cost and with xi = 1.
+that cannot arrive take a *detour*: of all choices that may lead to a pair that does arrive, the one
+with the least extra cost, the cheapest detours first. *Zero-cost components* were one node: its
+member with the chosen choice takes it, and the others walk there, at no cost and with xi = 1.
 """
 
 from __future__ import annotations
@@ -58,7 +58,8 @@ class AtomSolution(Record):
     atoms : array of float64, shape (n_atoms,)
         Tail masses y, rising to 1.
     value : array of float64, shape (n_states, n_atoms)
-        The CVaR predicted: 0 at goals, infinite where no policy surely arrives.
+        The CVaR predicted: 0 at goals, infinite where no policy arrives with probability
+        1.
     var : array of float64, shape (n_states, n_atoms)
         The VaR that goes with it.
     choice, xi_offset, xi : arrays
