@@ -98,7 +98,9 @@ def warn_of_confidence(alpha: float) -> None:
 def warn_caller(text: str) -> None:
     """Warn at the line of code that called the package, however deep inside it this is."""
     frame, level = sys._getframe(1), 2
-    while frame.f_back is not None and _module(frame).split(".")[0] == "tailpath":
+    # A cached property of ours is called by functools.
+    inside = ("tailpath", "functools")
+    while frame.f_back is not None and _module(frame).split(".")[0] in inside:
         frame, level = frame.f_back, level + 1
     warnings.warn(text, TailpathWarning, stacklevel=level)
 

@@ -341,3 +341,71 @@ def test_without_bad_runs_there_is_nothing_to_play(browser, tmp_path):
     emulate(browser, media="print")
     assert by_id(browser, "run-printed").text == "No run costs more than VaR."
     emulate(browser, media="")
+
+
+@pytest.fixture(scope="module")
+def motorway():
+    """Thirty junctions, two side by side."""
+    rows = []
+    for k in range(28):
+        rows += [(f"j{k:02}", "country road", f"j{k + 1:02}", 0.5, cost) for cost in (24.37, 25.13)]
+        rows += [
+            (f"j{k:02}", "motorway", f"j{k + 2:02}", p, c) for p, c in ((0.9, 40.25), (0.1, 90))
+        ]
+    return tp.SSP.from_outcomes([*rows, ("j28", "country road", "j29", 1, 24)], "j00", ["j29"])
+
+
+def test_words_and_charts_stand_beside_a_long_way_that_goes_down(browser, tmp_path, motorway):
+    path = tmp_path / "page.html"
+    tp.page(motorway, path, alphas=[0.1])
+    browser.set_window_size(1000, 1400)
+    browser.get(path.as_uri())
+    scene = by_id(browser, "scene-card").rect
+    for name in ("words-card", "player-card", "tail", "frontier"):
+        box = by_id(browser, name).rect
+        assert box["x"] > scene["x"] + scene["width"], name
+        assert box["y"] + box["height"] < scene["y"] + scene["height"], name
+    struck = """const texts = [...document.querySelectorAll("#scene text")];
+        const names = texts.map(each => each.getBBox());
+        const level = path => {
+          const [from, to] = [0, path.getTotalLength()].map(at => path.getPointAtLength(at));
+          return Math.abs(from.y - to.y) < 0.3;
+        };
+        const arrows = [...document.querySelectorAll("#scene path[marker-end]")].filter(level);
+        const within = (box, at) => at.x > box.x && at.x < box.x + box.width
+          && at.y > box.y && at.y < box.y + box.height;
+        return [arrows.length, arrows.filter(arrow => {
+          const middle = arrow.getPointAtLength(arrow.getTotalLength() / 2);
+          return names.some(box => within(box, middle));
+        }).length]"""
+    arrows, through = browser.execute_script(struck)
+    assert arrows >= 10 and through == 0, "arrows to a neighbour pass below its name"
+
+
+def test_a_long_way_is_printed_whole_on_one_sheet(browser, tmp_path, motorway):
+    path = tmp_path / "page.html"
+    tp.page(motorway, path, alphas=[0.1])
+    browser.set_window_size(1000, 1400)
+    browser.get(path.as_uri())
+    emulate(browser, media="print")
+    millimetre = 96 / 25.4
+    assert browser.find_element("css selector", "#scene svg").rect["height"] < 200 * millimetre
+    emulate(browser, media="")
+
+
+@pytest.mark.parametrize("width", [400, 700, 1000, 1340])
+def test_no_column_of_numbers_is_cut(browser, tmp_path, motorway, width):
+    path = tmp_path / "page.html"
+    tp.page(motorway, path, alphas=[0.1])
+    metrics = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    try:
+        browser.get(path.as_uri())
+        open_folds(browser)
+        wide, room = browser.execute_script(
+            "const box = document.querySelector('.numbers');"
+            " return [box.scrollWidth, box.clientWidth]"
+        )
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    assert wide <= room

@@ -233,6 +233,17 @@ def test_warnings_are_one_line(capsys, monkeypatch):
     assert (result.code, result.err) == (0, "tailpath: warning: rows were scaled\n")
 
 
+def test_a_warning_is_shown_once_by_each_command(capsys, monkeypatch):
+    def several():
+        for text in ("estimated", "scaled", "estimated"):
+            warnings.warn(text, TailpathWarning, stacklevel=1)
+
+    command_that(monkeypatch, several)
+    for _ in range(2):
+        shown = run(capsys, "info").err
+        assert shown == "tailpath: warning: estimated\ntailpath: warning: scaled\n"
+
+
 @pytest.mark.kill
 def test_a_real_interrupt_ends_a_real_process(tmp_path):
     code = """

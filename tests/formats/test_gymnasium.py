@@ -509,7 +509,9 @@ def test_environments_without_a_table(name, message):
 
 
 def test_an_environment_in_memory_without_a_table_is_answered_by_two_ways():
-    with pytest.raises(FormatError, match=r"no transition table \.P.*confidence=.*from_functions"):
+    with pytest.raises(
+        FormatError, match=r"^CartPoleEnv: .*no transition table \.P.*confidence=.*from_functions"
+    ):
         tp.read(gymnasium.make("CartPole-v1"))
 
 

@@ -408,6 +408,14 @@ def test_likely_runs_that_are_few_of_all_come_with_a_typical_one():
     assert max(len(part.splitlines()) for part in text.split("\n\n")) < 30  # no run fills a screen
 
 
+def test_a_typical_run_that_is_everywhere_once_is_most_often_nowhere():
+    rows = [(i, "go", i + 1, 1 / 8, cost) for i in range(12) for cost in range(1, 9)]
+    ssp = tp.SSP.from_outcomes(rows, 0, [12])
+    text = str(tp.worst_runs(ssp, dict.fromkeys(range(12), "go"), 0.05))
+    assert "a typical run beyond VaR" in text and "in 12 steps through 12 states\n" in text
+    assert "most often in" not in text
+
+
 def test_the_same_step_again_and_again_is_one_row():
     rows = [("a", "go", "a", 0.5, 2), ("a", "go", "b", 0.5, 2), ("b", "on", "c", 1, 1)]
     ssp = tp.SSP.from_outcomes(rows, "a", ["c"])

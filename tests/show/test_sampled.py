@@ -69,8 +69,9 @@ def test_the_rows_of_one_state_come_from_the_policy(few_pairs):
     state = max(best.table(ssp), key=lambda row: len(best.table(ssp, state=row.state))).state
     few_pairs()
     index = best.ssp.state_index(state)
-    with pytest.warns(tp.TailpathWarning, match="simulated runs"):
+    with pytest.warns(tp.TailpathWarning, match="simulated runs") as warned:
         rows = best.table(ssp, ALPHA, state=state)
+    assert warned[0].filename == __file__, "the line that asked, not functools"
     assert len(rows) > 1
     told = {best.choice_at(index, budget) for budget in range(best.budget + 1)}
     assert {row.action for row in rows} == {ssp.choice_name(choice) for choice in told}

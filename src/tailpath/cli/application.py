@@ -166,11 +166,13 @@ def _run(arguments: Sequence[str] | None) -> int:
     with warnings.catch_warnings():
         warnings.simplefilter("always", TailpathWarning)
         warnings.filterwarnings("ignore", "alpha is the mass")  # the option has said so
-        plain_warning = warnings.showwarning
+        plain_warning, told = warnings.showwarning, set[str]()
 
         def one_line(message: Warning | str, category: type[Warning], *position: object) -> None:
             if issubclass(category, TailpathWarning):
-                print_message("warning", str(message))
+                if str(message) not in told:
+                    told.add(str(message))
+                    print_message("warning", str(message))
             else:
                 plain_warning(message, category, *position)  # type: ignore[arg-type]
 

@@ -43,7 +43,7 @@ def read(source: Any, reading: Reading) -> SSP:
         location = f"gym:{source}"
         environment = _make(source, reading.constants, location)
     else:
-        location, environment = type(source).__name__, source
+        location, environment = type(getattr(source, "unwrapped", source)).__name__, source
         if reading.constants:
             raise FormatError(
                 f"{location}: the environment is already made; constants belong to gym:ENV_ID"

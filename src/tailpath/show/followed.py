@@ -108,8 +108,10 @@ class Followed:
         state, memory, often, _ = self.steps
         counted = isinstance(self.policy, (BudgetPolicy, AtomPolicy))
         known = memory.astype(np.int64) if counted else np.zeros_like(state)
-        (state, known), index = np.unique(np.stack((state, known)), axis=1, return_inverse=True)
-        return state, known, np.bincount(index, often, len(state)).astype(np.float64)
+        order = np.lexsort((known, state))  # np.unique of pairs takes ten times as long
+        state, known = state[order], known[order]
+        first = np.flatnonzero(np.diff(state, prepend=-1) | np.diff(known, prepend=-1))
+        return state[first], known[first], np.add.reduceat(often[order], first)
 
     @cached_property
     def expected(self) -> FloatArray:

@@ -273,12 +273,13 @@ class WorstRuns(Shown, Series[Trace]):
         """What a typical run is like, and why it is told."""
         assert self.typical is not None
         run, met = self.typical, self.typical.met
-        often = ", ".join(f"{name(state)} ({times} times)" for state, times in met[:MET_MOST])
+        again = [f"{name(state)} ({times} times)" for state, times in met[:MET_MOST] if times > 1]
         shape = (
             f"a typical run beyond VaR: cost {number(run.cost)} in {count(len(run), 'step')}"
             f" through {count(len(met), 'state')}"
         )
-        return [f"{why}\n{shape}, most often in {often}", run._table("its beginning", BEGINNING)]
+        often = f", most often in {', '.join(again)}" if again else ""
+        return [f"{why}\n{shape}{often}", run._table("its beginning", BEGINNING)]
 
     def _blamed(self, title: str, column: str, most: int) -> Content:
         """The outcomes with the largest part in the excess, and why these may be more than all of

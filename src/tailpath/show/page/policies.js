@@ -43,23 +43,19 @@ function likely(k) {  // how plainly to draw a decision: by how often a run is t
 const idle = D.scene.choices.map(choices => choices.every(choice => JSON.stringify(choice.outcomes) === JSON.stringify(choices[0].outcomes)));  // nothing to decide
 
 // ---------------------------------------------------------------- map and graph
-const scene = { cells: [], arrows: [], labels: [], edges: null, path: null, dwell: null, token: null };
+const scene = { cells: [], arrows: [], labels: [], beside: false, edges: null, path: null, dwell: null, token: null };
 function drawScene() {
   const { kind, places } = D.scene;
   let { width, height } = D.scene;
+  const main = document.querySelector("main");
   // A wide graph needs the whole width, a map of few rows, too: nothing may be cut off.
-  if (width > (kind === "map" ? 9 : 12) && (kind !== "map" || width > 1.5 * height)) document.querySelector("main").className = "long";
-  if (kind === "map" && height > (width < 10 ? 1.2 : 2) * width) {  // beside a narrow map there is room for more
-    document.querySelector("main").className = "tall";
-    const side = node("div", { class: "side" });
-    $("words-card").before(side);
-    side.append($("words-card"), $("player-card"), $("numbers-card"), $("blame-card"));
-  }
+  if (width > (kind === "map" ? 9 : 12) && (kind !== "map" || width > 1.5 * height)) main.className = "long";
+  let narrow = kind === "map" && height > (width < 10 ? 1.2 : 2) * width;
   if (kind !== "map" && width > 1.2 * height && $("scene").clientWidth < 32 * width) {  // a long way in a narrow window goes down
     for (const place of places) [place.x, place.y] = [0.4 + 1.25 * place.y, 0.25 + place.x];
     [width, height] = [1.25 * height + 0.4, width + 0.6];
   }
-  const beside = height > 1.2 * width;  // names stand beside a way that goes down, otherwise above
+  const beside = scene.beside = height > 1.2 * width;  // names stand beside a way that goes down, otherwise above
   let left = -0.1, right = width + 0.1;
   if (kind !== "map") places.forEach((place, k) => {  // names are inside, too: no letter is wider than 0.18
     const wide = 0.18 * Math.max(...[place, ...D.scene.choices[k]].map(each => short(each.name).length));
@@ -67,6 +63,17 @@ function drawScene() {
     right = Math.max(right, place.x + (beside ? 0.45 + wide : wide / 2));
   });
   width = right - left;
+  narrow ||= beside && height > 8 && width < 10;
+  if (narrow) {  // there is room for more beside it
+    main.className = "tall";
+    const side = node("div", { class: "side" });
+    $("words-card").before(side);
+    side.append($("words-card"), $("player-card"), $("numbers-card"), $("blame-card"));
+    if (height > 20) {
+      main.classList.add("deep");
+      side.append(...document.querySelectorAll(".cards > *"));
+    }
+  }
   const picture = svg("svg", { viewBox: `${left} -0.1 ${width} ${height + 0.2}`, role: "img", class: kind, "aria-label": "the states and what the policy does there" });
   if (kind === "map") picture.style.maxWidth = `${Math.max(480, width * 46)}px`;
   else { picture.style.maxWidth = `${Math.max(360, width * 64)}px`; picture.style.maxHeight = height > 1.5 * width ? "none" : ""; }
@@ -170,7 +177,8 @@ function drawEdges(place, k, at) {
       const chosen = which === at;
       if (!chosen && D.scene.places.length > 60) continue;
       const dx = to.x - place.x, dy = to.y - place.y, far = Math.hypot(dx, dy);
-      const bend = (Math.abs(dx) < 0.5 ? 0.55 : 0.16) + 0.08 * which;  // within a column beside the names, not through them
+      const row = scene.beside && Math.abs(dy) < 0.5;  // round names and circles, not through them
+      const bend = (row ? 0.45 : Math.abs(dx) < 0.5 ? 0.55 : 0.16) + 0.08 * which;
       const middle = [(place.x + to.x) / 2 - bend * dy / far * 2, (place.y + to.y) / 2 + bend * dx / far * 2];
       const towards = (at, by) => { const [x, y] = [middle[0] - at.x, middle[1] - at.y], length = Math.hypot(x, y); return [at.x + by * x / length, at.y + by * y / length]; };
       const from = towards(place, 0.3), end = towards(to, 0.36);
