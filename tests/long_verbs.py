@@ -7,6 +7,7 @@ VERBS = """
 import os
 import random
 import signal
+import tempfile
 import threading
 import time
 
@@ -30,6 +31,15 @@ POLICY = tp.solve_cvar_exact(MIDDLE, 0.01).policy(0.01)
 CHOICES, ATOMS = tp.solve_expected(LARGE).policy, tp.solve_cvar_quantile(MIDDLE).policy(0.3)
 LIMIT = tp.solve(SMALL, tp.CVaR(0.1)).value
 INTERVALS = tp.IntervalSSP.around(model(60, 80), 0.02)
+FOLDER = tempfile.TemporaryDirectory()
+
+def files():
+    found = []
+    for suffix in ("npz", "json", "csv"):
+        tp.write(LARGE, f"{FOLDER.name}/m.{suffix}")
+        found.append(tp.read(f"{FOLDER.name}/m.{suffix}").n_outcomes)
+    return found, sorted(os.listdir(FOLDER.name))
+
 VERBS = {
     "solve_cvar_exact": lambda: tp.solve_cvar_exact(MIDDLE, 0.001).cvar(0.001),
     "its table": lambda: tp.solve_cvar_exact(MIDDLE, 0.01, lexicographic=True).mean(0.01),
@@ -45,6 +55,11 @@ VERBS = {
     "evaluate": lambda: tp.evaluate(MIDDLE, POLICY, 0.0001).cvar(0.0001),
     "evaluate a table": lambda: tp.evaluate(LARGE, CHOICES, 0.01).cvar(0.01),
     "evaluate atoms": lambda: tp.evaluate(MIDDLE, ATOMS, 0.001).cvar(0.001),
+    "bounds": lambda: tp.evaluate(MIDDLE, POLICY, 0.0001).bounds(0.0001),
     "simulate": lambda: tp.simulate(MIDDLE, POLICY, 50_000, 1).sum(),
+    "simulate a function": lambda: tp.simulate(
+        SMALL, tp.HistoryPolicy(lambda passed: 0), 500, 1
+    ).sum(),
+    "files": lambda: files(),
 }
 """

@@ -91,6 +91,15 @@ def test_the_command_says_what_is_in_the_way(tmp_path, capsys):
     (tmp_path / "file").write_text("")
     assert main(["split", "river:4x3", "--parts", "2", "-o", str(tmp_path / "file")]) == 2
     assert "Not a directory" in capsys.readouterr().err
+    assert main(["split", "river:4x3", "--parts", "2", "-o", "/"]) == 2
+    assert "/: parts need a folder of their own" in capsys.readouterr().err
+
+
+def test_parts_without_states_are_not_written(tmp_path, capsys):
+    """So many files were made, however many were asked for."""
+    assert main(["split", "river:4x3", "--parts", "1000000000", "-o", str(tmp_path / "a")]) == 2
+    assert "12 states cannot be cut into 1000000000 parts" in capsys.readouterr().err
+    assert main(["split", "river:4x3", "--parts", "12", "-o", str(tmp_path / "a")]) == 0
 
 
 CHANGES = {

@@ -53,11 +53,30 @@ def test_a_planted_link_leads_nowhere(tmp_path):
     assert victim.read_text() == "untouched"
 
 
+def test_a_signal_right_after_the_file_was_made_leaves_nothing(tmp_path, monkeypatch):
+    made = os.open
+
+    def interrupted(*given, **options):
+        os.close(made(*given, **options))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "open", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write_bytes(tmp_path / "m.json", b"x")
+    monkeypatch.undo()
+    assert os.listdir(tmp_path) == []
+
+
 def test_a_failed_write_leaves_nothing(tmp_path):
     (tmp_path / "m.json").mkdir()
     with pytest.raises(FormatError, match=r"m\.json: this is a folder"):
         write_bytes(str(tmp_path / "m.json"), b"x")
-    assert os.listdir(tmp_path) == ["m.json"]
+    with pytest.raises(FormatError, match=r"file/m\.json: Not a directory"):
+        (tmp_path / "file").write_text("")
+        write_bytes(tmp_path / "file" / "m.json", b"x")
+    with pytest.raises(FormatError, match="null"):
+        write_bytes(str(tmp_path / "a\0b"), b"x")
+    assert sorted(os.listdir(tmp_path)) == ["file", "m.json"]
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/zero"), reason="needs /dev/zero")

@@ -7,11 +7,14 @@
   being late
 - free cycles and others under a policy of histories, against the policy of states that does the
   same
+- ends that are no goals, free or not: the least chance to be late under a limit on another one, or
+  on the mean, which only policies that surely arrive keep
 - parts of the model, written and read; parts of two models are not solved together
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 import pathlib
 import random
@@ -27,9 +30,15 @@ from tailpath.distributed.files import read_part, write_part
 from tailpath.distributed.part import Part, whole_of
 from tailpath.distributed.ranks import Alone
 from tailpath.distributed.search import _check_fits as check_fits
-from tailpath.errors import LimitExceededError, ModelError
+from tailpath.errors import (
+    GoalUnreachableError,
+    InfeasibleError,
+    LimitExceededError,
+    ModelError,
+)
 from tests.distributed.models import Two
-from tests.fuzz.objectives import inside
+from tests.fuzz.objectives import OFF, inside
+from tests.solvers.objectives.lotteries import lower_hull
 
 #: By state and action the outcomes (next state, probability, cost).
 Choices = dict[int, dict[str, list[tuple[Any, Fraction, int]]]]
@@ -39,7 +48,7 @@ STEP, SWEEPS = 1 / 256, 150
 
 def attempt(number: int) -> Iterator[str]:
     draw = random.Random(f"corners {number}")
-    yield from draw.choice([coinciding, discounted, waiting, remembered, in_parts])(draw)
+    yield from draw.choice([coinciding, discounted, waiting, remembered, stuck, in_parts])(draw)
 
 
 def drawn(draw: random.Random, goals: str, costs: list[int], back: bool) -> Choices:
@@ -194,6 +203,67 @@ def remembered(draw: random.Random) -> Iterator[str]:
         yield "a history without end"
     low, high = twin.bounds(alpha)
     assert bounds[0] <= high and low <= bounds[1], (bounds, low, high)
+
+
+def stuck(draw: random.Random) -> Iterator[str]:
+    choices = drawn(draw, "gd", [0, 1, 1, 3], back=False)
+    while len(known := totals(choices)) > 200:
+        choices = drawn(draw, "gd", [0, 1, 1, 3], back=False)
+    stay: Choices = {"d": {"stay": [("d", Fraction(1), draw.choice([0, 1]))]}}  # type: ignore[dict-item]
+    ssp = made({**choices, **stay}, "g")
+    t, other = draw.choice([0, 1, 2, 4]), draw.choice([0, 1, 3, 5])
+
+    def late(law: dict[float, Fraction], place: int) -> Fraction:
+        return sum((p for z, p in law.items() if z > place), Fraction(0))
+
+    limit: Any = tp.Late(other)
+    points = [(late(law, other), late(law, t)) for law in known]
+    if draw.random() < 0.3:
+        limit = tp.Mean()
+        sure = [law for law in known if math.inf not in law]
+        points = [
+            (sum((p * Fraction(z) for z, p in law.items()), Fraction(0)), late(law, t))
+            for law in sure
+        ]
+    hull = lower_hull(points)
+    risks = sorted({risk for risk, _ in points})
+    bound = draw.choice([Fraction(0), *risks, *((a + b) / 2 for a, b in itertools.pairwise(risks))])
+    heights = [
+        b + (d - b) * (bound - a) / (c - a)
+        for (a, b), (c, d) in itertools.pairwise(hull)
+        if a <= bound < c
+    ]
+    try:
+        found = tp.solve(ssp, tp.Late(t), [limit <= float(bound)])
+    except (InfeasibleError, GoalUnreachableError):
+        assert not hull or bound <= hull[0][0] * (1 + OFF), (str(limit), float(bound))
+        yield "a limit refused beside dead ends"
+        return
+    assert hull and hull[0][0] <= bound * (1 + OFF), (str(limit), float(bound), found.value)
+    truth = float(heights[0] if heights else hull[-1][1] if bound >= hull[-1][0] else hull[0][1])
+    low, high = found.bounds
+    assert low - 1e-8 <= truth <= high + 1e-8, (str(limit), float(bound), found.bounds, truth)
+    assert abs(found.value - truth) <= 1e-8, (str(limit), float(bound), found.value, truth)
+    yield "a limit beside dead ends"
+
+
+def totals(choices: Choices) -> list[dict[float, Fraction]]:
+    """The laws of all policies with all of history, without cycles; infinite at a dead end."""
+    known: dict[Any, list[dict[float, Fraction]]] = {
+        "g": [{0: Fraction(1)}],
+        "d": [{math.inf: Fraction(1)}],
+    }
+    for state in reversed(choices):
+        found = {}
+        for row in choices[state].values():
+            for each in itertools.product(*(known[t] for t, _, _ in row)):
+                law: dict[float, Fraction] = {}
+                for (_, p, c), after in zip(row, each):
+                    for z, q in after.items():
+                        law[z + c] = law.get(z + c, Fraction(0)) + p * q
+                found[frozenset(law.items())] = law
+        known[state] = list(found.values())
+    return known[0]
 
 
 def in_parts(draw: random.Random) -> Iterator[str]:

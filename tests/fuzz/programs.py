@@ -340,28 +340,43 @@ def check(source: str, ssp: tp.SSP) -> None:
     model = checked(*files_of(source.removeprefix("rddl:"), source), source)
     simulator = RDDLSimulator(model)
     simulator.seed(1)
+    draw = random.Random(source.count("") + endless.n_outcomes)
     for _ in range(5):
         state = named(simulator.reset()[0])
         for _ in range(5):
+            action = drawn_action(draw, endless, state)
+            on = {} if action == "noop" else dict.fromkeys(map(plain, action.split(" & ")), True)
             try:
-                after, reward, _ = simulator.step(simulator.noop_actions)
+                after, reward, _ = simulator.step(on or simulator.noop_actions)
             except (ArithmeticError, ValueError, TypeError):
                 return  # it works out both sides of an if
             if "real" in model.state_ranges.values():
                 return  # we have rationals
             known = named(after) if named(after) in endless.states else "done"
-            costs = costs_of(endless, state, known)
+            costs = costs_of(endless, state, action, known)
             assert any(abs(cost + reward) <= 1e-9 * max(1, abs(reward)) for cost in costs), (
-                f"{state} goes to {known} at {-reward}, not {costs}"
+                f"{state} goes by {action} to {known} at {-reward}, not {costs}"
             )
             state = known
             if state == "done":
                 break
 
 
-def costs_of(ssp: tp.SSP, state: str, target: str) -> list[float]:
-    """What going from one state to another may cost if nothing is done."""
-    choice = ssp.choice_index(ssp.state_index(state), "noop")
+def drawn_action(draw: random.Random, ssp: tp.SSP, state: str) -> str:
+    at = ssp.state_index(state)
+    first, end = int(ssp.state_choices[at]), int(ssp.state_choices[at + 1])
+    return str(ssp.choice_name(draw.randrange(first, end)))
+
+
+def plain(fluent: str) -> str:
+    """`on(a,b)` as the simulator writes it."""
+    name, _, objects = fluent.rstrip(")").partition("(")
+    return f"{name}___{objects.replace(',', '__')}" if objects else name
+
+
+def costs_of(ssp: tp.SSP, state: str, action: str, target: str) -> list[float]:
+    """What going from one state to another by an action may cost."""
+    choice = ssp.choice_index(ssp.state_index(state), action)
     span = range(ssp.choice_outcomes[choice], ssp.choice_outcomes[choice + 1])
     to = ssp.state_index(target)
     return [float(ssp.outcome_cost[o]) for o in span if ssp.outcome_target[o] == to]

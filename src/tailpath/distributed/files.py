@@ -16,7 +16,7 @@ from typing import Any
 
 from tailpath.distributed.part import ARRAYS, Part
 from tailpath.distributed.ranks import together
-from tailpath.errors import FormatError, ModelError
+from tailpath.errors import FormatError, ModelError, OptionError
 from tailpath.formats.archives import Archive, write_archive
 from tailpath.formats.headers import (
     ANYTHING,
@@ -68,8 +68,10 @@ def write_part(part: Part, folder: str | Path) -> Path:
 def write_parts(ssp: SSP, parts: int, folder: str | Path) -> list[Path]:
     """Cut a model into parts, and write their files into a folder of their own, which replaces one
     with other parts."""
+    if parts > ssp.n_states:
+        raise OptionError(f"a model of {ssp.n_states} states cannot be cut into {parts} parts")
     place, mark = Path(folder).resolve(), model_mark(ssp)
-    made = place.with_name(f".{place.name}.{os.urandom(8).hex()}.part")
+    made = place.parent / f".{place.name}.{os.urandom(8).hex()}.part"
     before = made.with_suffix(".old")
     try:
         for name in os.listdir(place) if place.exists() else ():

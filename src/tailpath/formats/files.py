@@ -16,8 +16,8 @@ import re
 import stat
 import sys
 from collections.abc import Iterable
+from contextlib import suppress
 from fractions import Fraction
-from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
@@ -280,18 +280,15 @@ def write_bytes(path: str | os.PathLike[str], data: bytes | Iterable[bytes]) -> 
         folder, name = os.path.split(real_path)
         # An unpredictable name, created and opened in one step: a link planted under it would lead
         # elsewhere.
-        hidden = os.path.join(folder, f".{name[:20]}.{os.urandom(8).hex()}.part")
-        handle = os.open(
-            hidden, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600
-        )
-        part = hidden
-        with open(handle, "wb") as stream:
+        # Known before it exists: a signal may come in between.
+        part = os.path.join(folder, f".{name[:20]}.{os.urandom(8).hex()}.part")
+        with open(part, "xb", opener=lambda path, flags: os.open(path, flags, 0o600)) as stream:
             stream.writelines(pieces)
         os.chmod(part, _permissions(real_path))
         os.replace(part, real_path)
     except BaseException as error:
-        if part:
-            Path(part).unlink(missing_ok=True)
+        with suppress(OSError, ValueError):
+            os.unlink(part)
         if not isinstance(error, (OSError, ValueError)):
             raise
         _refuse(path, error)

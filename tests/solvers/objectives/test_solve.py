@@ -428,3 +428,22 @@ def test_bounds_of_an_early_end_are_those_of_costs_as_given(monkeypatch):
         tp.solve(ssp, "cvar(0.05)")
     low, high = caught.value.bounds
     assert low <= truth <= high and low == pytest.approx(tp.solve_expected(ssp).cost(), rel=1e-12)
+
+
+@pytest.mark.parametrize("stay", [0, 1])
+def test_limits_where_some_policies_never_arrive(stay):
+    """With cost 0 the objective's own policy has no total cost; the limits may rule it out."""
+    rows = [("s", "a", "g", 0.5, 1), ("s", "a", "d", 0.5, 0), ("s", "b", "g", 1, 3)]
+    ssp = tp.SSP.from_outcomes([*rows, ("d", "stay", "d", 1, stay)], "s", ["g"])
+    late = tp.Late(1)
+    for limit, truth in (
+        (late <= 0.6, 0.5),
+        (tp.Late(3) <= 0.25, 0.75),
+        (tp.Late(3) <= 0, 1),
+        (tp.Mean() <= 3, 1),
+        (tp.Shortfall(1) <= 2, 1),
+    ):
+        found = tp.solve(ssp, late, [limit])
+        assert found.bounds[0] <= truth <= found.bounds[1] < truth + 1e-9, str(limit)
+    with pytest.raises(InfeasibleError, match="none that does surely arrives, so mean would be"):
+        tp.solve(ssp, tp.Mean(), [tp.Late(2) <= 0.9])

@@ -307,9 +307,10 @@ def solve_limited(ssp: SSP, objective: Measure, limits: tuple[Limit, ...]) -> Ri
     best, proofs = _best_budget(task)
     if best is None:
         if len(limits) == 1:
-            raise InfeasibleError(
-                f"no policy keeps {limits[0]}: each breaks it with some probability, however small"
-            )
+            why = "each breaks it with some probability, however small"
+            if not forbids[0]:
+                why = f"none that does surely arrives, so {objective} would be infinite"
+            raise InfeasibleError(f"no policy keeps {limits[0]}: {why}")
         raise InfeasibleError(
             f"no policy keeps all limits at once: {', '.join(str(limit) for limit in limits)}; each"
             " alone can be kept"

@@ -28,7 +28,7 @@ import numpy as np
 
 from tailpath.analysis.reachability import nature_called
 from tailpath.certify.budgets import Later
-from tailpath.errors import InfeasibleError, LimitExceededError, OptionError
+from tailpath.errors import InfeasibleError, LimitExceededError, OptionError, PolicyError
 from tailpath.evaluation.evaluate import evaluate_for
 from tailpath.model.border import (
     Border,
@@ -274,7 +274,7 @@ def _keeps(found: RiskSolution, limit: Limit) -> bool:
         return True
     try:
         costs = evaluate_for(found.ssp, found.policy, [limit.measure], max_nodes=MAX_NODES)
-    except LimitExceededError:
+    except (LimitExceededError, PolicyError):  # an end at no cost that is no goal
         return False
     return bool(costs.bounds(limit.measure)[1] <= limit.bound)
 
