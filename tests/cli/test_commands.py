@@ -29,7 +29,7 @@ def test_info_for_people(capsys):
         "start",
         "goals",
         "dead ends",
-        "goal surely reached",
+        "goal is certain",
         "every policy proper",
     }
     assert "30 on a grid of 10 rows and 3 columns" in result.out

@@ -95,10 +95,10 @@ def _certain(ssp: SSP) -> Facts:
         "outcomes": f"{ssp.n_outcomes}; per choice {choice_text}",
         "costs": cost_text,
         "dead ends": f"{len(dead)}: {some(dead)}" if dead else "none",
-        "goal surely reached": "yes, by some policy",
+        "goal is certain": "yes, by some policy",
     }
     if not sure:
-        rows["goal surely reached"] = f"no: with probability {number(arrival)} at most"
+        rows["goal is certain"] = f"no: with probability {number(arrival)} at most"
         rows["ways forward"] = "--give-up C, --given-arrival, --within N"
     rows["every policy proper"] = "yes" if proper else "no: some policy may never arrive"
     return facts, rows
@@ -148,7 +148,7 @@ def _with_intervals(model: IntervalSSP) -> Facts:
         "choices": f"{model.n_choices}, of which {model.n_uncertain} have intervals",
         "outcomes": f"{model.n_outcomes}; {withheld} may have probability 0",
         "intervals": "none",
-        "goal surely reached": ", ".join(answers),
+        "goal is certain": ", ".join(answers),
     }
     if len(width):
         mean, most = number(float(width.mean()), 3), number(float(width.max()), 3)
