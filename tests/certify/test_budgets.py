@@ -4,6 +4,7 @@ every constant against a model on which the bounds without it exclude the truth.
 
 from __future__ import annotations
 
+import math
 import pickle
 import random
 from collections.abc import Iterator
@@ -16,8 +17,17 @@ import pytest
 import tailpath as tp
 from tailpath.analysis.tables import BudgetTable, fill_table
 from tailpath.certify import budgets as certify
-from tailpath.certify.budgets import Ends, TableSides, table_sides
+from tailpath.certify.budgets import (
+    Ends,
+    Share,
+    TableSides,
+    early_bounds,
+    table_share,
+    table_sides,
+)
+from tailpath.certify.rounding import AFTERWARDS
 from tailpath.dp.budget_model import EXCESS, LATE, MEAN
+from tailpath.dp.budgets import fill
 from tailpath.kernels.rounding import SAME_VALUE
 from tailpath.solvers.exact.layout import layout_of
 from tailpath.solvers.exact.pairs import fill_smaller
@@ -141,6 +151,25 @@ def test_bounds_over_pairs(kind: str) -> None:
         assert not excluded(sides, [truth[w] for w in table.budgets.tolist()])
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_few_levels_of_a_few_models(kind: str) -> None:
+    """Values, by either criterion, and both ends of them."""
+    for model, ssp in models(kind, 3):
+        assert ssp.cost_unit is not None
+        layout = layout_of(ssp)
+        excess = excesses(model, ssp.cost_unit, 6)
+        late = [ONE, *exact_lateness(model, ssp.cost_unit, 5)]
+        for criteria, truth in ((EXCESS, excess), (LATE, late)):
+            for tie in (0.0, SAME_VALUE):
+                several = np.stack([criteria, MEAN]) if tie else criteria
+                table = fill_table(layout, layout.objective(several, limit=6.0, tie=tie))
+                true = [float(each) for each in truth]
+                assert table.values[:, 0] == pytest.approx(true, rel=1e-12, abs=1e-250)
+                sides = table.sides()
+                assert not excluded(sides, truth)
+                assert (sides.high[:, 0] - sides.low <= 1e-11 * np.array(true) + 1e-260).all()
+
+
 def test_the_upper_end_holds_for_the_policy() -> None:
     """Held are the choices of the table, though others may do as well within rounding."""
     for seed in range(20):
@@ -256,3 +285,149 @@ def test_what_cannot_be_proved_has_no_upper_end() -> None:
     late = filled(ssp, criteria=LATE)
     proved = table_sides(layout, late.objective, unproved, late.again, late.changes)
     assert np.all(np.isfinite(proved.high)), "lateness needs no V*"
+
+
+# ---------------------------------------------------------------------- tables as they are
+
+
+def test_shares_of_values() -> None:
+    share = Share(0.25, 2.0)
+    assert share.below(16.0) == 10 and share.below(2.0) == 0 and share.above(12.0) == 18
+    several = Share(np.array([0.0, 0.5, 1.0, 1.5]), 1.0)
+    assert several.below(np.full(4, 4.0)).tolist() == [3, 1, 0, 0]
+    assert several.above(np.full(4, 4.0)).tolist() == [5, 9, math.inf, math.inf]
+
+
+def test_the_least_of_a_table() -> None:
+    sides = TableSides(np.array([9.0, 4.0, 3.0]), np.array([[9.5], [4.5], [3.5]]))
+    budgets = np.array([0, 2, 4])
+    low, high = sides.total_bounds(budgets, 1.0, 2.0, 50.0, 1)
+    assert low == pytest.approx(10, rel=1e-13) and low <= 10
+    assert high == pytest.approx(11, rel=1e-13) and high >= 11
+    assert sides.total_bounds(budgets, 1.0, 2.0, 8.0, 1)[0] == pytest.approx(8, rel=1e-13)
+
+
+def walk() -> tp.SSP:
+    """V* = 4 at the start: a step of 1 or 3, twice."""
+    rows: list[Any] = [(s, "a", t, 0.5, c) for s, t in (("s", "t"), ("t", "g")) for c in (1, 3)]
+    return tp.SSP.from_outcomes(rows, "s", ["g"])
+
+
+def test_every_level_adds_a_share() -> None:
+    layout = layout_of(walk())
+    value = layout.nodes.value
+    blocks = len(layout.nodes.block_joint)
+    each = blocks * (5 * (2 + 2) * 2.0**-53)
+    for levels in (1, 7, 1000):
+        found = table_share(layout, None, levels, 0.0)
+        assert found.share == pytest.approx(levels * each + 64 * 2.0**-53, rel=1e-9)
+        assert 0 < found.slack < 1e-200
+        against = table_share(layout, None, levels, 0.0, marginal=3.0)
+        assert against.share == pytest.approx(4 * levels * each + 64 * 2.0**-53, rel=1e-9)
+    assert table_share(layout, None, 5, 0.25).share == table_share(layout, None, 5, 0.0).share
+    exact = Ends(value, value, (4.0, 4.0))
+    off = Ends(value, value, (4.0, 4.0), 2.0**-20)
+    plain, more = (table_share(layout, ends, 3, 0.0).share for ends in (exact, off))
+    assert more - plain == pytest.approx(blocks * 3 * 2 * 2.0**-20, rel=1e-6)
+
+
+def test_what_values_are_off_by_counts_once() -> None:
+    """From either side, as a share of what a closed form leaves of them, or as it is."""
+    layout = layout_of(walk(), "excess")
+    value = layout.nodes.value
+    left = float(np.min(value - layout.nodes.unavoidable_cost))
+    assert 0 < left < float(np.min(value))
+    plain = table_share(layout, Ends(value, value, (4.0, 4.0)), 1, 0.0)
+    by = 2.0**-40
+    for low, high in ((value - by, value), (value, value + by), (value - by, value + by / 2)):
+        for slope in (0.0, 1.0):
+            found = table_share(layout, Ends(low, high, (4.0, 4.0)), 1, 0.0, slope)
+            room = float(np.min(value - layout.nodes.unavoidable_cost * slope))
+            rest = (
+                found.share
+                - table_share(layout, Ends(value, value, (4.0, 4.0)), 1, 0.0, slope).share
+            )
+            assert rest == pytest.approx(by / room, rel=0.02)
+            assert found.slack == plain.slack
+    for low, high in ((value - 0.5, value), (value, value + 0.5), (value - 0.5, value + 0.25)):
+        found = table_share(layout, Ends(low, high, (4.0, 4.0)), 1, 0.0)
+        assert found.slack == pytest.approx(0.5, rel=1e-9) and found.slack >= 0.5
+        assert found.share < plain.share + 1e-14
+
+
+def test_a_sweep_that_ended_early() -> None:
+    layout = layout_of(walk())
+    value = layout.nodes.value
+    ends = Ends(value, value, (4.0, 4.0))
+    for price in (2.0, 10.0):
+        objective = layout.objective(EXCESS, 1.0, price, floor=3.0)
+        # Nothing was found yet: the mean from below, and what a budget of 0 costs from above.
+        low, high = early_bounds(layout, objective, ends, 5, math.inf)
+        assert (low, high) == pytest.approx((4, 4 * price), rel=1e-12)
+        assert low <= 4 and high >= 4 * price
+        # The best value so far, unless a budget beyond may do better: 5 + 3.
+        for best, least in ((7.5, 7.5), (9.0, 8.0), (4.0, 4.0)):
+            low, high = early_bounds(layout, objective, ends, 5, best)
+            most = min(best, 4 * price)
+            assert high == pytest.approx(most, rel=1e-12) and high >= most
+            least = min(least, most)
+            assert low == pytest.approx(least, rel=1e-12) and low <= least
+    wide = Ends(value - 1, value + 1, (3.0, 5.0))
+    objective = layout.objective(EXCESS, 1.0, 10.0, floor=3.0)
+    low, high = early_bounds(layout, objective, wide, 20, 8.0)
+    assert low == 3 * (1 - AFTERWARDS) and high == pytest.approx(8 + 10 * 1.0, rel=1e-9)
+    low, high = early_bounds(layout, objective, wide, 20, 30.0)
+    assert (low, high) == pytest.approx((20, 40), rel=1e-9)
+
+
+def test_joint_blocks_count_by_their_longest_stay() -> None:
+    """Two nodes that lead to each other for nothing, 9 times in 10: 10 visits in all, from
+    either of them."""
+    rows: list[Any] = [
+        *(("a", "on", "b", 0.9, 0), ("a", "on", "g", 0.1, 1)),
+        *(("b", "on", "a", 0.9, 0), ("b", "on", "g", 0.1, 1)),
+    ]
+    layout = layout_of(tp.SSP.from_outcomes(rows, "a", ["g"]))
+    assert layout.nodes.block_joint.tolist() == [True]
+    each = 1e-14 + 2 * 5 * (2 + 2) * 2.0**-53
+    found = table_share(layout, None, 1, 0.0).share - 64 * 2.0**-53
+    assert 20 * each <= found <= 20.4 * each
+    found = table_share(layout, None, 3, 0.5).share - 64 * 2.0**-53
+    assert found == pytest.approx(3 * 20.2 * 0.5, rel=1e-9)
+    # With no cycle at no cost a residual says nothing.
+    rows.append(("s", "in", "a", 1, 2))
+    layout = layout_of(tp.SSP.from_outcomes(rows, "s", ["g"]))
+    more = table_share(layout, None, 3, 0.5).share - 64 * 2.0**-53 - found
+    assert 0 < more < 1e-13
+
+
+def test_both_ends_of_a_table_are_as_far_away() -> None:
+    """By what its levels may round, twice at most."""
+    layout = layout_of(walk())
+    value, limit = layout.nodes.value, 6.0
+    for criteria in (EXCESS, LATE):
+        objective = layout.objective(criteria, limit=limit)
+        found = fill(layout, objective)
+        ends = Ends(value, value, (4.0, 4.0))
+        sides = table_sides(
+            layout,
+            objective,
+            ends,
+            lambda other, what, loss, held: fill(other, what, loss, held=held),
+            found.changes,
+        )
+        true = found.values[:, 0]
+        assert true.tolist() == [float(w) for w in truth_of(criteria)]
+        for w in range(7):
+            below, above = true[w] - sides.low[w], sides.high[w, 0] - true[w]
+            assert below >= 0 and above >= 0
+            if true[w] > 0:
+                assert 1 / 1.5 <= above / below <= 1.5 and below <= 1e-13
+
+
+def truth_of(criteria: Any) -> list[Fraction]:
+    """E[(Z - w)+] or P(Z >= w), of Z = 2, 4 or 6 with 1/4, 1/2 and 1/4."""
+    atoms = [(2, Fraction(1, 4)), (4, Fraction(1, 2)), (6, Fraction(1, 4))]
+    if criteria is LATE:
+        return [sum((p for z, p in atoms if z >= w), ZERO) for w in range(7)]
+    return [sum((p * max(z - w, 0) for z, p in atoms), ZERO) for w in range(7)]

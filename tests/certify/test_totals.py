@@ -7,15 +7,21 @@ from __future__ import annotations
 import math
 import pickle
 import random
+import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 from itertools import islice
 from typing import Any
 
+import numpy as np
 import pytest
 
 import tailpath as tp
 from tailpath.certify import rounding, totals
+from tailpath.certify.rounding import ROUNDOFF
+from tailpath.certify.totals import Enclosure, mixed_enclosure, outwards
+from tailpath.dp.totals import Totals
 from tailpath.errors import PolicyError
 from tests import reference
 
@@ -206,6 +212,7 @@ def test_a_history_on_a_free_cycle() -> None:
     found = tp.evaluate(ssp, tp.HistoryPolicy(lambda history: "a"), 0.1)
     assert found.cvar(0.1) == pytest.approx(1, rel=1e-12) == found.mean
     assert found.bounds(0.1)[0] <= 1 and found.bounds(0.1)[1] == math.inf
+    assert 0 < found.enclosure.missed[1] < 1e-12 and found.enclosure.missed[0] == 0
 
 
 def test_the_only_action_is_taken_surely() -> None:
@@ -263,3 +270,121 @@ def test_what_is_lost_little_by_little_counts() -> None:
     known = tp.evaluate(ssp, {0: "a", 1: "a", "lost": "a"}, 0.1, engine="lattice").enclosure
     truth = (1 + leak / (leak + arrive)) / 2
     assert known.low.dead_mass <= truth <= known.high.dead_mass
+
+
+# ---------------------------------------------------------------------- by hand
+
+
+def side_of(masses: list[float], rest: tuple[float, float, float], mean: float = 3.0) -> Any:
+    """Costs 1, 2, ... with these masses; open and dead mass and the excess beyond the last."""
+    costs = np.arange(1.0, len(masses) + 1)
+    open_mass, dead_mass, excess = rest
+    last = float(len(masses))
+    return Totals(costs, np.array(masses), last, open_mass, dead_mass, excess, mean, dead_mass)
+
+
+def test_a_cvar_by_hand() -> None:
+    """Costs 1 and 2 with 1/2 and 1/4, and 1/4 beyond 2 that exceeds it by 2 in the mean."""
+    side = side_of([0.5, 0.25], (0.25, 0.0, 0.5), mean=2.0)
+    known = Enclosure(side, side)
+    for alpha, truth in ((1.0, 2.0), (0.5, 3.0), (0.25, 4.0), (0.75, 7 / 3)):
+        low, high = known.cvar(alpha)
+        assert low <= truth <= high
+        assert (low, high) == pytest.approx((truth, truth), rel=2e-14)
+    # Below the tail's mass nothing is known but that it exceeds 2 by 2, or more.
+    low, high = known.cvar(0.125)
+    assert low == pytest.approx(4.0, rel=1e-13) and high == pytest.approx(6.0, rel=1e-13)
+    # Costs that are off move both ends by as much.
+    off = Enclosure(side, side, cost_error=0.25)
+    assert off.cvar(0.5) == pytest.approx((2.25, 3.75), rel=1e-13)
+    # Not below the mean, nor, of all runs, above it.
+    off = Enclosure(replace(side, mean=1.75), replace(side, mean=2.25), cost_error=0.25)
+    assert off.cvar(1.0) == (1.75, 2.25)
+    off = Enclosure(replace(side, mean=2.75), replace(side, mean=2.75), cost_error=0.25)
+    assert off.cvar(0.5)[0] == 2.75
+    dead = side_of([0.5], (0.25, 0.25, math.inf), mean=math.inf)
+    assert Enclosure(dead, dead).cvar(0.5) == (math.inf, math.inf)
+
+
+def test_between_two_sides_a_cvar_has_both() -> None:
+    low, high = (side_of([p, q], (r, 0.0, e), mean=m) for p, q, r, e, m in (
+        (0.4375, 0.25, 0.125, 0.25, 1.5),
+        (0.5625, 0.25, 0.25, 0.75, 2.5),
+    ))  # fmt: skip
+    found = Enclosure(low, high).cvar(0.5)
+    # At 2 from below: 2 + 0.25 / 0.5; at 1: 1 + (0.25 + 0.375) / 0.5. From above 1 + 1.25 / 0.5.
+    assert found == pytest.approx((2.25, 3.5), rel=1e-13)
+    assert found[0] <= 2.25 and found[1] >= 3.5
+
+
+def test_a_var_by_hand() -> None:
+    low = side_of([0.5, 0.25, 0.125], (0.125, 0.0, 0.5))
+    known = Enclosure(low, low)
+    assert known.var(0.3) == (2, 2) and known.var(0.6) == (1, 1) and known.var(0.2) == (3, 3)
+    # A tail of 1/4, give or take a few roundings, may or may not exceed an alpha of 1/4.
+    assert known.var(0.25) == (2, 3) and known.var(0.25 * (1 - 1e-13)) == (2, 3)
+    assert known.var(0.25 * (1 + 1e-13)) == (2, 2) and known.var(0.25 * (1 - 1e-11)) == (3, 3)
+    assert known.var(0.25 / (1 + 1e-12) * (1 - 3e-15)) == (2, 3)
+    # Beyond the head: no less than 3, no more than the CVaR.
+    assert known.var(0.0625) == (3, known.cvar(0.0625)[1])
+    # Costs that are off, but not by the few roundings of writing them down.
+    assert Enclosure(low, low, cost_error=0.25).var(0.3) == (1.5, 2.5)
+    assert Enclosure(low, low, cost_error=4 * ROUNDOFF).var(0.3) == (2, 2)
+    assert Enclosure(low, low, cost_error=5 * ROUNDOFF).var(0.3) != (2, 2)
+    assert Enclosure(low, low, cost_error=0.25).var(0.0625)[0] == 2.25
+    dead = side_of([0.5], (0.0, 0.5, math.inf), mean=math.inf)
+    assert Enclosure(dead, dead).var(0.25) == (math.inf, math.inf)
+    assert Enclosure(dead, dead).var(0.5) == (1, math.inf)
+
+
+def test_sides_are_moved_outwards_by_what_is_not_known() -> None:
+    """With large numbers for what is usually small."""
+    given: dict[str, Any] = {"dearest": 3.0, "paid": 2.0, "proved": False}
+    side = side_of([0.5, 0.25], (0.25, 0.125, 0.5))
+    above = outwards(replace(side), 1, dropped=0.125, of_costs=0.25, **given)
+    assert above.masses.tolist() == [0.5, 0.25] and above.dead_mass == pytest.approx(0.125)
+    assert above.open_mass == pytest.approx(0.375) and above.open_mass >= 0.375
+    assert above.excess == pytest.approx(0.5 + 0.125 * 4 + 0.25 * 2) and above.excess >= 1.5
+    total = above.sum_of_means
+    assert above.mean == pytest.approx(total * 1.25) and above.mean >= total * 1.25
+    assert above.missed == pytest.approx(0.25) and above.missed >= 0.25
+    masses = side.masses.copy()
+    below = outwards(replace(side, masses=masses), -1, dropped=0.125, of_costs=0.25, **given)
+    assert below.masses.tolist() == [0.5, 0.25] and 0 < below.open_mass <= 0.25
+    assert below.open_mass == pytest.approx(0.25) and below.dead_mass == pytest.approx(0.125)
+    assert below.excess == pytest.approx(0.0, abs=1e-12) and below.missed == pytest.approx(0.125)
+    assert below.dead_mass <= 0.125 and below.missed <= 0.125
+    assert below.mean == pytest.approx(below.sum_of_means * 0.75)
+    for side_, found in ((1, above), (-1, below)):
+        sums = (2 * 2 + 64) * ROUNDOFF
+        assert side_ * (found.mean - found.sum_of_means * (1 + side_ * 0.25)) >= 0
+        assert abs(found.mean / found.sum_of_means - 1 - side_ * (0.25 + sums)) <= 4 * ROUNDOFF
+    kept = outwards(replace(side), 1, dropped=0.125, of_costs=0.25, **given | {"proved": True})
+    assert kept.mean == side.mean and kept.missed == side.missed
+    # Nothing that arrives is missed, and nothing more is paid where nothing is dear.
+    free = replace(side_of([0.5], (0.5, 0.0, 0.5)), missed=0.0)
+    found = outwards(free, 1, dropped=0.5, of_costs=0.0, **given | {"dearest": 0.0})
+    assert found.missed == 0 and found.excess == pytest.approx(0.5, rel=1e-12)
+    endless = replace(side, mean=math.inf, excess=math.inf)
+    found = outwards(endless, -1, dropped=0.0, of_costs=0.0, **given)
+    assert found.mean == math.inf and found.excess == sys.float_info.max
+    assert outwards(endless, 1, dropped=0.0, of_costs=0.0, **given).excess == math.inf
+    tiny = outwards(side_of([2.0**-1020], (0.0, 0.0, 0.0)), -1, dropped=0.0, of_costs=0.0, **given)
+    assert tiny.masses[0] == tiny.open_mass == 0
+
+
+def test_a_mixture_is_enclosed_by_the_mixtures_of_its_sides() -> None:
+    one, two = (
+        side_of([p, 0.25], (0.75 - p, 0.0, 0.5), mean=m) for p, m in ((0.5, 2.0), (0.25, 3))
+    )
+    parts = [
+        Enclosure(one, one, cost_error=0.25, stray=0.125),
+        Enclosure(two, two, cost_error=0.125, stray=0.25),
+    ]
+    found = mixed_enclosure([0.75, 0.25], parts, one.costs, 2.0)
+    masses = [0.75 * 0.5 + 0.25 * 0.25, 0.25]
+    for side, more in ((found.low, -1), (found.high, 1)):
+        assert side.masses == pytest.approx(masses, rel=1e-13)
+        assert (more * (side.masses - masses) > 0).all()
+        assert more * (side.mean - 2.25) > 0 and side.mean == pytest.approx(2.25, rel=1e-13)
+    assert found.cost_error == 0.25 and found.stray == 0.375

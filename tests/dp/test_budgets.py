@@ -4,6 +4,7 @@ dear outcomes, losses and several prices.
 
 from __future__ import annotations
 
+import random
 from fractions import Fraction
 from functools import cache
 from typing import Any
@@ -165,3 +166,94 @@ def test_every_node_of_a_chain_by_some_levels_at_a_time(
         true = least_risk(model, ssp.states[int(chain.state[node])], levels, ssp.cost_unit, kind)
         if true is not None:
             assert found[-1, place] == pytest.approx(float(true), rel=1e-12, abs=1e-14)
+
+
+def tied_means(model: Model, levels: int) -> list[tuple[Fraction, Fraction, Fraction]]:
+    """By budget the least lateness of the start, and of the actions that tie there the least mean
+    and the largest.
+    """
+    value = expected_optimum(model)
+
+    @cache
+    def least(state: Any, left: int) -> tuple[Fraction, Fraction, Fraction]:
+        if left <= 0:
+            return Fraction(1), value[state], value[state]
+        if state in model.goals:
+            return Fraction(0), Fraction(0), Fraction(0)
+        found = []
+        for outcomes in model.choices[state].values():
+            ahead = [(p, c, least(t, left - int(c))) for t, p, c in outcomes]
+            late = sum((p * each[0] for p, _, each in ahead), Fraction(0))
+            found.append((late, sum((p * (c + each[1]) for p, c, each in ahead), Fraction(0))))
+        tied = [mean for late, mean in found if late == min(found)[0]]
+        return *min(found), max(tied)
+
+    return [least(model.start, left) for left in range(levels + 1)]
+
+
+def small_model(seed: int) -> Model:
+    """Two states with three actions each, and dyadic probabilities."""
+    draw, names = random.Random(seed), ["a", "b"]
+    choices: dict[Any, Any] = {}
+    for state in names:
+        choices[state] = {}
+        for k in range(3):
+            p = Fraction(draw.choice([1, 2, 3, 4]), 4)
+            to, cost = draw.choice([*names, "g"]), Fraction(draw.choice([1, 2, 3]))
+            outcomes = [("g", p, Fraction(draw.choice([1, 2, 4])))]
+            choices[state][k] = outcomes + ([(to, 1 - p, cost)] if p < 1 else [])
+    return Model(choices, "a", frozenset("g"))
+
+
+def test_of_values_that_tie_the_least_mean_counts() -> None:
+    """In fractions, so that ties are exact."""
+    better = 0
+    for seed in range(40):
+        model = small_model(seed)
+        layout = layout_of(to_ssp(model))
+        objective = layout.objective(np.stack([LATE, MEAN]), limit=9.0, tie=SAME_VALUE)
+        values = fill_table(layout, objective).values
+        for w, (late, mean, worse) in enumerate(tied_means(model, 9)):
+            assert values[w, 0] == pytest.approx(float(late), rel=1e-13, abs=1e-15)
+            assert values[w, 1] == pytest.approx(float(mean), rel=1e-13)
+            better += mean < worse
+    assert better > 20
+
+
+def priced(model: Model, levels: int, price: Fraction) -> list[Fraction]:
+    """By budget the least mean + price * lateness."""
+    value = expected_optimum(model)
+
+    @cache
+    def least(state: Any, left: int) -> Fraction:
+        if left <= 0:
+            return value[state] + price
+        if state in model.goals:
+            return Fraction(0)
+        return min(
+            sum((p * (c + least(t, left - int(c))) for t, p, c in outcomes), Fraction(0))
+            for outcomes in model.choices[state].values()
+        )
+
+    return [least(model.start, left) for left in range(levels + 1)]
+
+
+def test_prices_side_by_side() -> None:
+    """Each in fractions, with the mean and the lateness that make it up."""
+    prices = [Fraction(0), Fraction(1, 4), Fraction(3), Fraction(64)]
+    for seed in range(12):
+        model = small_model(seed)
+        layout = layout_of(to_ssp(model))
+        given = np.array([float(price) for price in prices])
+        objective = layout.objective(np.stack([MEAN, LATE]), prices=given, limit=7.0)
+        values = fill_table(layout, objective).values
+        for lane, price in enumerate(prices):
+            mean, late = values[:, 0, lane], values[:, 1, lane]
+            true = [float(each) for each in priced(model, 7, price)]
+            assert mean + float(price) * late == pytest.approx(true, rel=1e-13)
+            assert (np.diff(late) <= 0).all() and ((late >= 0) & (late <= 1)).all()
+        # A larger price buys less lateness, at a higher mean.
+        assert (np.diff(values[:, 1], axis=1) <= 1e-15).all()
+        assert (np.diff(values[:, 0], axis=1) >= -1e-12).all()
+        least = [float(late) for late, _, _ in tied_means(model, 7)]
+        assert (values[:, 1, -1] >= np.array(least) - 1e-15).all()

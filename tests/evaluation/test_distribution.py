@@ -408,3 +408,12 @@ def test_the_bounds_of_never_arriving_are_proved():
     assert low <= Fraction(3, 40) <= high and high - low < 1e-12
     low, high = never(tp.evaluate(ssp, tp.solve_on_time(ssp, 3).policy(3), 0.5))
     assert low <= Fraction(3, 10) <= high and high - low < 1e-12
+
+
+def test_a_number_is_answered_with_a_number(river):
+    """And an array with an array of its shape."""
+    last = float(river.costs[-1])
+    for ask, one in ((river.cdf, last), (river.cvar, 0.5), (river.var, 0.5)):
+        assert type(ask(one)) is float
+        several = ask([one, one])
+        assert isinstance(several, np.ndarray) and several.tolist() == [ask(one)] * 2

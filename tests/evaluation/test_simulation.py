@@ -423,3 +423,33 @@ def test_intervals_hold_as_often_as_they_say(problem, alpha, n):
 def test_bad_estimates(costs, alpha, confidence, message):
     with pytest.raises(OptionError, match=message):
         tp.estimate(costs, alpha, confidence)
+
+
+def test_runs_of_a_mixture_are_runs_of_its_members():
+    """One coin a run: shares as given, the same for the same seed, and more runs go on alike."""
+    ssp = tp.SSP.from_outcomes([("s", "a", "g", 1, 3), ("s", "b", "g", 1, 5)], "s", ["g"])
+    members = tuple(tp.MarkovPolicy({"s": action}) for action in "ab")
+    mixture = tp.MixedPolicy(members, (0.25, 0.75))
+    costs = tp.simulate(ssp, mixture, 4_000, 1)
+    assert set(costs.tolist()) == {3.0, 5.0}
+    assert np.mean(costs == 3) == pytest.approx(0.25, abs=0.03)
+    assert np.array_equal(costs, tp.simulate(ssp, mixture, 4_000, 1))
+    assert not np.array_equal(costs, tp.simulate(ssp, mixture, 4_000, 2))
+
+
+def test_members_of_a_mixture_draw_for_themselves():
+    """Two members that do the same, but not in the same runs."""
+    policy = tp.MarkovPolicy({"s": {"a": 0.5, "b": 0.5}})
+    mixture = tp.MixedPolicy((policy, policy), (0.5, 0.5))
+    costs = tp.simulate(RETRY, mixture, 20_000, 3)
+    exact = tp.evaluate(RETRY, policy, 0.01)
+    assert np.mean(costs) == pytest.approx(exact.mean, rel=0.03)
+    assert p_value(RETRY, policy, costs) > 1e-3
+
+
+def test_a_function_that_gives_no_action_is_told_with_its_state():
+    rows = [("s", "a", "t", 1, 1), ("t", "a", "g", 1, 1)]
+    ssp = tp.SSP.from_outcomes(rows, "s", ["g"])
+    policy = tp.BudgetPolicy.from_table(ssp, [[-1, 0], [-1, -1], [-1, -1]], [0, -1, -1])
+    with pytest.raises(PolicyError, match="no action for state 't'"):
+        simulate_request(ssp, policy, 70, 1, 1, RunTuning(pairs=0))

@@ -1,0 +1,62 @@
+"""Policies that choose by the budget left, evaluated level by level: where they miss the goal, or
+are cut short.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+import tailpath as tp
+from tailpath.errors import LimitExceededError
+
+
+def by_functions(policy: Any) -> Any:
+    """The same policy, of which nothing is known."""
+    return tp.MemoryPolicy(policy.start, policy.action, policy.remember)
+
+
+def test_what_is_open_may_be_lost() -> None:
+    """1 in 10 arrives at once; of all others, whose budget is spent, half never do."""
+    rows = [
+        *(("s", "go", "g", 0.1, 1), ("s", "go", "u", 0.9, 1)),
+        *(("u", "on", "g", 0.5, 5), ("u", "on", "t", 0.5, 1)),
+        *(("t", "loop", "t", 1, 1), ("t", "leave", "g", 1, 50)),
+    ]
+    ssp = tp.SSP.from_outcomes(rows, "s", ["g"])
+    spent = {"s": 0, "u": 1, "t": 2, "g": -1}
+    table = [[-1, 0] if state == "s" else [-1, -1] for state in ssp.states]
+    policy = tp.BudgetPolicy.from_table(ssp, table, [spent[state] for state in ssp.states])
+    for alpha in (0.95, 0.5, 0.46, 0.01):
+        found = tp.evaluate(ssp, policy, alpha)
+        other = tp.evaluate(ssp, by_functions(policy), alpha)
+        for each in (found, other):
+            assert each.unreached == pytest.approx(0.45, rel=1e-13)
+            low, high = each.enclosure.missed
+            assert low <= 0.45 <= high and high - low < 1e-12
+            assert each.mean == math.inf
+        assert found.var(alpha) == other.var(alpha)
+    assert "'t'" in tp.evaluate(ssp, policy, 0.95).stuck
+
+
+@pytest.mark.parametrize("scale", [1.0, 0.01, 100.0])
+def test_bounds_of_what_is_cut_short(scale: float) -> None:
+    """In any unit of cost."""
+    rows = [
+        *(("s", "safe", "t", 1, 1), ("t", "safe", "g", 1, 5), ("t", "risky", "g", 0.5, 0)),
+        *(("t", "risky", "u", 0.5, 0), ("u", "on", "g", 1, 5)),
+    ]
+    ssp = tp.SSP.from_outcomes([(*row[:4], row[4] * scale) for row in rows], "s", ["g"])
+    policy = tp.solve_cvar_exact(ssp, 0.01).policy(0.01)
+    truth = tp.evaluate(ssp, policy, 0.01).cvar(0.01)
+    ended = 0
+    for nodes in range(3):
+        try:
+            tp.evaluate(ssp, policy, 0.01, max_nodes=nodes)
+        except LimitExceededError as error:
+            low, high = error.bounds
+            assert low <= truth <= high
+            ended += 1
+    assert ended
