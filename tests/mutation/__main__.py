@@ -1,10 +1,11 @@
 """Mutation testing: does some test fail when one operator or constant of the source is changed?
 
-    python -m tests.mutation [--count 200] [--seed 1] [--workers 2] [FOLDER_OR_FILE ...]
+    python -m tests.mutation [--count 200] [--seed 1] [--workers 2] [WHERE ...]
     python -m tests.mutation --chosen [PART_OF_A_PATH ...]
 
-Mutants are drawn at random from the files named, by default those of certify, evaluation and dp, or
-are those of `chosen.py`. One process imports everything and collects the tests once; for each
+Mutants are drawn at random from certify, evaluation and dp, or WHERE: folders, files, and
+`FILE.py:20-30` for some lines of one; `left_out.py` says of what none is drawn. Or they are those
+of `chosen.py`. One process imports everything and collects the tests once; for each
 mutant it forks, changes the code in place, and runs the tests that run the changed line, the
 quickest first, until one fails. `lines.py` finds out which these are, once for every state of the
 source.
@@ -42,12 +43,13 @@ from hypothesis import Phase, settings
 from tests.mutation.applying import apply
 from tests.mutation.changes import ROOT, Mutant, chosen, drawn
 from tests.mutation.chosen import Chosen
-from tests.mutation.lines import WAITING, Lines
+from tests.mutation.lines import WAITING, Lines, fewer_examples
 
 KEPT = ROOT / "build" / "mutation"
 #: Tests that may catch a mutant. Those of commands start processes, in which nothing is changed.
 TESTS = (
-    *("certify", "dp", "evaluation", "risk", "solvers", "uncertain", "any_sign", "analysis"),
+    *("certify", "dp", "evaluation", "policies", "risk", "solvers", "uncertain", "any_sign"),
+    "analysis",
     *("test_backup.py", "test_graph.py", "kernels", "verify"),
 )
 #: Of these a drawn mutant asks none: they are about other packages, and take long.
@@ -177,7 +179,7 @@ class Session:
                     tries[path] += 1
                     todo.append(path)
 
-            self.children.start(work, 600.0, done)
+            self.children.start(work, 1800.0, done)
             if not todo:
                 self.children.finish()
 
@@ -189,10 +191,17 @@ class Session:
         if isinstance(mutant.place, Chosen):
             folders = tuple(mutant.place.tests.split())
             every = {name: 6.0 for name in self.items if name.startswith(folders)}
+            written = False
         else:
-            every = self.lines.of(mutant)
+            every, written = self.lines.of(mutant)
         near = f"test_{mutant.file.stem}.py"
-        order = sorted(every, key=lambda name: every[name] * (0.3 if near in name else 1.0))
+
+        def late(name: str) -> float:
+            """Tests of the module come early, and so do those that caught a mutant before."""
+            sooner = (0.3 if near in name else 1.0) * (0.3 if name in self.trusted else 1.0)
+            return every[name] * sooner
+
+        order = sorted(every, key=late)
         tests, total = [], 0.0
         for name in order:
             total += every[name]
@@ -217,7 +226,7 @@ class Session:
                     self.tell(mutant, result)
 
             def again() -> str:
-                return json.dumps(self.tried(None, [name], {name: 120.0}))
+                return json.dumps(self.tried(None, [name], {name: 120.0}, written))
 
             self.children.start(again, 600.0, confirmed)
 
@@ -227,12 +236,12 @@ class Session:
 
         def work() -> str:
             limits = {name: 10.0 * every[name] + 10.0 for name in tests}
-            return json.dumps(self.tried(mutant, tests, limits))
+            return json.dumps(self.tried(mutant, tests, limits, written))
 
         self.children.start(work, 300.0 + 20.0 * sum(every[name] for name in tests), done)
 
     def tried(
-        self, mutant: Mutant | None, tests: list[str], limits: dict[str, float]
+        self, mutant: Mutant | None, tests: list[str], limits: dict[str, float], written: bool
     ) -> dict[str, Any]:
         """What the tests say of a mutant, or of what is unchanged: the first that fails."""
         items = [self.items[name] for name in tests]
@@ -243,7 +252,8 @@ class Session:
         for number, (item, following) in enumerate(zip(items, [*items[1:], None])):
             signal.setitimer(signal.ITIMER_PROF, limits[item.nodeid])
             signal.setitimer(signal.ITIMER_REAL, WAITING * limits[item.nodeid])
-            reports = runtestprotocol(item, log=False, nextitem=following)
+            with fewer_examples(item, written):
+                reports = runtestprotocol(item, log=False, nextitem=following)
             signal.setitimer(signal.ITIMER_PROF, 0.0)
             signal.setitimer(signal.ITIMER_REAL, 0.0)
             if any(report.failed for report in reports):
@@ -327,7 +337,7 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--seconds", type=float, default=20.0)
+    parser.add_argument("--seconds", type=float, default=30.0)
     parser.add_argument("--unchanged", action="store_true")
     asked = parser.parse_args()
     mutants = chosen(asked.paths) if asked.chosen else drawn(asked.paths, asked.count, asked.seed)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import gc
 import sys
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
@@ -65,7 +65,7 @@ def apply(mutant: Mutant) -> bool:
     names: set[tuple[str, str]] = set()
     if any(own(x) != own(y) for x, y in zip(before, after, strict=True) if not is_function(x)):
         names = define_again(module, changed)
-    interpret(touched(applied, names))
+    interpret(touched(applied, names), set(new.values()))
     return bool(applied or names)
 
 
@@ -175,12 +175,19 @@ def called(kernel: Kernel) -> list[Kernel]:
     return [value for value in values if isinstance(value, Kernel)]
 
 
-def interpret(kernels: set[int]) -> None:
-    """Run these kernels as they are written, and all others compiled."""
+def interpret(kernels: set[int], changed: Container[CodeType] = ()) -> None:
+    """Run these kernels as they are written, and all others compiled: also versions of a kernel
+    that are made later, if they call one of these, or what they run was changed.
+    """
+    known = {id(kernel) for kernel in KERNELS}
     for kernel in KERNELS:
         vars(kernel).pop("interpreted", None)
 
     def run(self: Kernel, *arguments: Any) -> Any:
+        if id(self) not in known:
+            known.add(id(self))
+            if self.plain.__code__ in changed or any(id(each) in kernels for each in called(self)):
+                kernels.add(id(self))
         if id(self) in kernels:
             return interpreter.run(self.interpreted, arguments)
         return _call(self, *arguments)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from types import CodeType
 
 from tests.mutation.chosen import CHOSEN, Chosen
+from tests.mutation.left_out import is_left_out
 
 ROOT = pathlib.Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "tailpath"
@@ -129,14 +130,42 @@ def change(node: ast.AST, part: int) -> None:
 
 
 def mutants(path: pathlib.Path) -> list[Mutant]:
-    """All that can be changed in a file."""
+    """All that can be changed in a file, but for what is left out."""
     source = path.read_text(encoding="utf-8")
-    tree = ast.parse(source)
+    tree, text_of = ast.parse(source), source.splitlines()
     statements = {id(inner): lines for lines, inner in by_statement(tree)}
+    around = names_around(tree)
     found, name = [], path.relative_to(ROOT).as_posix()
     for number, (node, part) in enumerate(list(places(tree))):
+        first, last = statements[id(node)]
         text = f"{ast.unparse(node)} -> {changed(node, part)}"
-        found.append(Mutant(name, *statements[id(node)], text, (number, part)))
+        line = text_of[first - 1].strip()
+        if is_left_out(name, around.get(id(node), frozenset()), line, text):
+            continue
+        found.append(Mutant(name, first, last, text, (number, part)))
+    return found
+
+
+def names_around(tree: ast.Module) -> dict[int, frozenset[str]]:
+    """By node inside of functions and classes, or of constants, the names of these."""
+    named: list[tuple[str, ast.AST]] = [
+        (node.name, node)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.ClassDef)
+    ]
+    for node in tree.body:
+        match node:
+            case ast.Assign(targets=[ast.Tuple(elts=names)], value=ast.Tuple(elts=values)):
+                pairs = list(zip(names, values))
+            case ast.Assign(targets=[target], value=value):
+                pairs = [(target, value)]
+            case _:
+                pairs = []
+        named += [(name.id, value) for name, value in pairs if isinstance(name, ast.Name)]
+    found: dict[int, frozenset[str]] = {}
+    for text, outer in named:
+        for inner in ast.walk(outer):
+            found[id(inner)] = found.get(id(inner), frozenset()) | {text}
     return found
 
 
@@ -168,18 +197,24 @@ def by_statement(tree: ast.AST) -> Iterator[tuple[tuple[int, int], ast.AST]]:
 
 
 def drawn(paths: list[str], count: int, seed: int) -> list[Mutant]:
-    everything = [mutant for path in files(paths) for mutant in mutants(path)]
+    everything = [mutant for path in paths or FOLDERS for mutant in mutants_of(path)]
     return random.Random(seed).sample(everything, min(count, len(everything)))
 
 
-def files(paths: list[str]) -> list[pathlib.Path]:
-    """The files named, or those of the folders named."""
-    named = [ROOT / path for path in paths] or [PACKAGE / name for name in FOLDERS]
-    return [
-        file
-        for path in named
-        for file in ([path] if path.suffix == ".py" else sorted(path.rglob("*.py")))
-    ]
+def mutants_of(path: str) -> list[Mutant]:
+    """Those of a folder of the package, or of a file, `path.py:20` or `path.py:20-30` of some of
+    its lines.
+    """
+    name, _, lines = path.partition(":")
+    if not name.endswith(".py"):
+        folder = PACKAGE / name if name in FOLDERS else ROOT / name
+        return [mutant for file in sorted(folder.rglob("*.py")) for mutant in mutants(file)]
+    found = mutants(ROOT / name)
+    if lines:
+        first, _, last = lines.partition("-")
+        within = range(int(first), int(last or first) + 1)
+        found = [mutant for mutant in found if mutant.first in within]
+    return found
 
 
 def chosen(parts: list[str]) -> list[Mutant]:

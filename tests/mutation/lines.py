@@ -8,7 +8,7 @@ What is found is kept in `build/mutation`; of tests that changed alone, only tho
 from __future__ import annotations
 
 import ast
-import functools
+import contextlib
 import hashlib
 import json
 import pathlib
@@ -20,16 +20,21 @@ from typing import Any
 import coverage
 import pytest
 from _pytest.runner import runtestprotocol
+from hypothesis import settings
 
 from tailpath.kernels.jit import KERNELS, Kernel
 from tests.mutation.applying import called, codes, interpret
 from tests.mutation.changes import PACKAGE, ROOT, Mutant
 
 #: Seconds of the processor that a test may take, as kernels are compiled, and as they are written.
-COMPILED, INTERPRETED = 2.0, 1.0
+COMPILED, INTERPRETED = 4.0, 4.0
+#: And as they are run first, since machine code may have to be made.
+COMPILING = 30.0
 #: Of the processor that the tests of a file may take in either way; and how much longer by the
 #: clock, since a test may wait for a lock that nobody holds after a fork.
-FILE, WAITING = 8.0, 20.0
+FILE, WAITING = 30.0, 20.0
+#: Random examples of a test with kernels as they are written.
+EXAMPLES = 20
 #: Kernels of these packages may be changed; those of the others are always compiled.
 CHANGED = ("certify", "dp")
 
@@ -45,6 +50,8 @@ class Lines:
         self.written: dict[str, float] = {}
         self.tests: dict[tuple[str, int], set[str]] = {}
         self.called: set[int] = set()
+        #: Tests that ran once, so that their kernels are compiled.
+        self.ran: set[str] = set()
 
     def load(self, path: pathlib.Path) -> bool:
         """What is known of a file of tests; whether that is all."""
@@ -96,7 +103,10 @@ class Lines:
                     continue
                 keep({"name": item.nodeid})
                 for written in (False, True):
-                    found = self._watched(item, written)
+                    with fewer_examples(item, written):
+                        found = self._watched(item, written)
+                        if found and not written and found["seconds"] > 1.0:
+                            found = self._watched(item, written)  # once more without the compiler
                     if found is not None:
                         spent += found["seconds"]
                         keep({"name": item.nodeid, "written": written, **found})
@@ -116,10 +126,12 @@ class Lines:
         Kernel.__call__ = noted  # type: ignore[method-assign]
         self.called = calls
         limit = INTERPRETED if written else COMPILED
+        limit = limit if written or item.nodeid in self.ran else COMPILING
+        self.ran.add(item.nodeid)
         tracer = coverage.Coverage(data_file=None, source=[str(PACKAGE)], config_file=False)
         begin = time.process_time()
         signal.setitimer(signal.ITIMER_PROF, limit)
-        signal.setitimer(signal.ITIMER_REAL, WAITING * limit)
+        signal.setitimer(signal.ITIMER_REAL, WAITING * COMPILED)
         tracer.start()
         reports = runtestprotocol(item, log=False, nextitem=None)
         tracer.stop()
@@ -134,25 +146,41 @@ class Lines:
         }
         return {"seconds": seconds, "lines": lines}
 
-    def of(self, mutant: Mutant) -> dict[str, float]:
-        """Tests that run what is changed, with the seconds they take then; empty if none does."""
+    def of(self, mutant: Mutant) -> tuple[dict[str, float], bool]:
+        """Tests that run what is changed, with the seconds they take then; empty if none does. And
+        whether it is in a kernel.
+        """
         names: set[str] = set()
         written = False
         for path, first, last, kernel in reached(mutant):
             written = written or kernel
             for number in range(first, last + 1):
                 names |= self.tests.get((path, number), set())
-        return {
-            name: self.written[name] if written else self.seconds[name]
-            for name in names
-            if not written or name in self.written
-        }
+        seconds = self.written if written else self.seconds
+        return {name: seconds[name] for name in names if name in seconds}, written
 
 
-@functools.cache
-def changeable() -> frozenset[int]:
-    """Kernels that may be changed, and those that call them."""
-    return frozenset(closure(k for k in KERNELS if k.plain.__module__.split(".")[1] in CHANGED))
+@contextlib.contextmanager
+def fewer_examples(item: pytest.Item, written: bool) -> Iterator[None]:
+    """Of a test with random examples only the first few, where kernels run as they are written."""
+    function: Any = getattr(item, "obj", None)
+    function = getattr(function, "__func__", function)
+    before = getattr(function, "_hypothesis_internal_use_settings", None)
+    if not written or before is None or before.max_examples <= EXAMPLES:
+        yield
+        return
+    function._hypothesis_internal_use_settings = settings(before, max_examples=EXAMPLES)
+    try:
+        yield
+    finally:
+        function._hypothesis_internal_use_settings = before
+
+
+def changeable() -> set[int]:
+    """Kernels that may be changed, and those that call them, as far as they are made: versions of a
+    sweep are made when they are first asked for.
+    """
+    return closure(k for k in KERNELS if k.plain.__module__.split(".")[1] in CHANGED)
 
 
 def closure(kernels: Iterable[Kernel]) -> set[int]:

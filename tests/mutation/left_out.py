@@ -1,0 +1,170 @@
+"""Changes that are not drawn, since no test can or should notice them: they move only how fast a
+result is found, how much memory it takes, or beyond which size a problem is refused.
+
+Every entry has its reason. Nothing that changes a value, a bound, a choice or a message belongs
+here; what a test could notice, but none does, is a survivor.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class LeftOut(NamedTuple):
+    """All changes inside a function, or of a constant, of a file of the package; where a `line` is
+    given, only those of statements that begin with it, and where a `change` is, only this one.
+    """
+
+    path: str
+    name: str
+    reason: str
+    line: str = ""
+    change: str = ""
+
+
+#: Limits of effort and memory, one more of which is as good: they are far beyond what any problem
+#: takes, or the work is done in pieces of about that size, or it goes on until nothing moves.
+LIMITS = {
+    "certify/discounts.py": ("MOST_PAIRS", "MOST_STAGES"),
+    "certify/games.py": ("TRIES",),
+    "dp/backup.py": ("AT_ONCE",),
+    "dp/budgets.py": ("VALUES_PER_CALL", "TOTAL_BYTES", "CHANGES_PER_NODE"),
+    "dp/expected.py": ("LARGEST_ELIMINATION", "MAX_PRODUCTS", "LARGEST_FACTORS"),
+    "dp/forward.py": ("BLOCK", "MAX_LISTS"),
+    "dp/games.py": ("MAX_STRATEGIES",),
+    "dp/joint.py": ("MAX_POLICIES",),
+    "dp/layout.py": ("WINDOW", "LEAST_ROWS"),
+    "dp/layout_builders.py": ("LARGEST_JOINT",),
+    "dp/optimum.py": ("MAX_POLICIES",),
+    "dp/real_budgets.py": ("MAX_SWEEPS",),
+    "dp/sweeps.py": (
+        *("EVALUATIONS", "SLOW_EVALUATIONS", "PLAIN_ROUNDS"),
+        *("PATIENCE", "MAX_ROUNDS", "CHECKS"),
+    ),
+    "dp/totals.py": ("BLOCK",),
+    "evaluation/distribution.py": ("MAX_DRAWN",),
+    "evaluation/engine.py": ("MAX_BYTES", "MAX_NODES"),
+    "evaluation/lattice.py": ("HEAD_BYTES", "ENTRY_BYTES", "MOST_AT_ONCE", "AT_ONCE", "PAUSE"),
+    "evaluation/product.py": ("SHORT", "LONGEST"),
+    "evaluation/queue.py": ("PAUSE",),
+    "evaluation/simulation.py": ("MAX_RUNS",),
+}
+PIECES = "a larger or smaller piece at once gives the same numbers"
+ENOUGH = "arrays that are longer than what is written into them"
+ESTIMATE = "an estimate of memory, asked before it is taken"
+LEFT_OUT = (
+    *(
+        LeftOut(path, name, "one more of a limit, or of what is done at once")
+        for path, names in LIMITS.items()
+        for name in names
+    ),
+    LeftOut("dp/forward.py", "_ring_shift", "what does not fit into the ring waits in lists"),
+    LeftOut("dp/forward.py", "lay_out", "more lists of the overflow", "overflow = np.full("),
+    LeftOut("dp/forward.py", "enlarged", ENOUGH, "after, bucket, node, mass = _unused("),
+    LeftOut("dp/budgets.py", "fill", PIECES, "rows = int(min("),
+    LeftOut("dp/budgets.py", "fill", ESTIMATE, "size = 8 *"),
+    LeftOut("dp/budgets.py", "fill", ESTIMATE, "level_bytes = "),
+    LeftOut("dp/budgets.py", "fill", ESTIMATE, "check(size"),
+    LeftOut("dp/budgets.py", "node_values", ENOUGH, "changes = new_changes("),
+    LeftOut("dp/budget_backups.py", "backup_scalarised", ENOUGH, "scratch = np.empty("),
+    LeftOut("dp/layout.py", "work", PIECES, "most = min("),
+    LeftOut("dp/layout.py", "work", PIECES, "rows = int(max("),
+    LeftOut("dp/layout.py", "costs", "either branch finds the same", "if level.max("),
+    LeftOut("dp/pairs.py", "reach_pairs", ENOUGH, "room = end"),
+    LeftOut("dp/pairs.py", "reach_pairs", ENOUGH, "table, key = enlarge(key"),
+    LeftOut("evaluation/queue.py", "_bytes", ESTIMATE),
+    LeftOut("evaluation/queue.py", "run", ESTIMATE, "if self._bytes("),
+    LeftOut("evaluation/lattice.py", "run", PIECES, "runs, mass = np.empty("),
+    LeftOut("evaluation/lattice.py", "run", ESTIMATE, "grown = "),
+    LeftOut("evaluation/lattice.py", "run", ESTIMATE, "if grown >"),
+    LeftOut("evaluation/lattice.py", "run", PIECES, "mass.resize(count + min("),
+    LeftOut("evaluation/simulation.py", "_walk_all", "how many threads", "workers = max("),
+    LeftOut("evaluation/simulation.py", "_walk_all", PIECES, "size = max("),
+    LeftOut("dp/elimination.py", "eliminate", ENOUGH, "inner, leave, gain =", "1 -> 2"),
+    LeftOut("dp/backup.py", "NO_SLACK", ENOUGH),
+    LeftOut("evaluation/product.py", "Lateness", ENOUGH, "_late: FloatArray"),
+    # Equivalent changes, one by one.
+    LeftOut(
+        *("dp/budgets.py", "sweep_levels"),
+        "the room says which nodes need not be looked at; with more, all of them are",
+        *("room = cutoff - w", "cutoff - w -> cutoff + w"),
+    ),
+    LeftOut(
+        *("dp/layout.py", "beyond", "either layout has the same values"),
+        *(
+            "if self.nature == CERTAIN",
+            "self.level.max(initial=0) < limit -> self.level.max(initial=0) <= limit",
+        ),
+    ),
+    LeftOut(
+        *("dp/layout.py", "beyond", "a node whose closed form is put down sooner than it is read"),
+        *(
+            "np.minimum.at(cost_from_start",
+            "nodes.cost_from_start[source] + 1 -> nodes.cost_from_start[source] - 1",
+        ),
+    ),
+    LeftOut(
+        *("dp/optimum.py", "improve_rows", "row 0 is the first one of state 0"),
+        *("if row < 0", "row < 0 -> row <= 0"),
+    ),
+    LeftOut(
+        *("dp/optimum.py", "_is_proper", "no state is no step away from the end"),
+        *(
+            "return bool(",
+            "rows.restrict(chosen).steps() >= 0 -> rows.restrict(chosen).steps() > 0",
+        ),
+    ),
+    LeftOut(
+        *("dp/real_budgets.py", "least", "stretches that are not looked at wait among the others"),
+        *("able = below", "1 -> 2"),
+    ),
+    LeftOut(
+        *("dp/sweeps.py", "leap_length", "a product that is 0 fails the second condition"),
+        *("if 0.0 < cross", "0.0 < cross < first_square -> 0.0 <= cross < first_square"),
+    ),
+    LeftOut(
+        *("certify/budgets.py", "level_share", "times the number of joint blocks, which is 0"),
+        *("stay = ", "0.0 -> 1.0"),
+    ),
+    LeftOut(
+        *("certify/values.py", "_proved", "infinite ends add up to no finite number either"),
+        *("if directly or", "bounds.upper - bounds.lower -> bounds.upper + bounds.lower"),
+    ),
+    LeftOut(
+        *("evaluation/budget.py", "cost_to_go", "a side of 0 was answered before"),
+        *("return np.full(", "side < 0 -> side <= 0"),
+    ),
+    LeftOut(
+        *("evaluation/evaluate.py", "engine_for", "a budget of one unit, unrolled"),
+        *("if policy.budget > 0", "0 -> 1"),
+    ),
+    LeftOut(
+        *("evaluation/lattice.py", "_along_zero_costs", ENOUGH),
+        *("node, position = ", "1 -> 2"),
+    ),
+    LeftOut(
+        *("evaluation/product.py", "up_to", "a penalty beyond every t that counts, or of nothing"),
+        *("penalty = ", "0 -> 1"),
+    ),
+    LeftOut(
+        *("evaluation/product.py", "up_to", "a penalty beyond every t that counts"),
+        *("penalty = ", "2 -> 3"),
+    ),
+    LeftOut(
+        *("evaluation/product.py", "up_to", "a table that is longer by one"),
+        *("found = robust(", "1 -> 2"),
+    ),
+)
+
+
+def is_left_out(path: str, names: frozenset[str], line: str, change: str) -> bool:
+    """Whether a change is left out: of a statement that begins with `line`, inside functions or
+    classes or of constants with these names.
+    """
+    return any(
+        path == f"src/tailpath/{each.path}"
+        and each.name in names
+        and line.startswith(each.line)
+        and each.change in ("", change)
+        for each in LEFT_OUT
+    )
