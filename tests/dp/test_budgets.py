@@ -257,3 +257,17 @@ def test_prices_side_by_side() -> None:
         assert (np.diff(values[:, 0], axis=1) >= -1e-12).all()
         least = [float(late) for late, _, _ in tied_means(model, 7)]
         assert (values[:, 1, -1] >= np.array(least) - 1e-15).all()
+
+
+def test_a_tie_among_other_actions_than_the_risk_neutral_one() -> None:
+    """With a budget of 5 both are late 1 in 4 times, and the second is better on average."""
+    rows: list[Any] = [
+        *(("s", "neutral", "g", 0.5, 1), ("s", "neutral", "g", 0.5, 9)),
+        *(("s", "dear", "g", 0.75, 4), ("s", "dear", "g", 0.25, 20)),
+        *(("s", "cheap", "g", 0.75, 4), ("s", "cheap", "g", 0.25, 16)),
+    ]
+    layout = layout_of(tp.SSP.from_outcomes(rows, "s", ["g"]))
+    for tie, mean in ((SAME_VALUE, 7.0), (0.0, 8.0)):
+        objective = layout.objective(np.stack([LATE, MEAN]), limit=6.0, tie=tie)
+        values = fill_table(layout, objective).values
+        assert values[5].tolist() == [0.25, mean]

@@ -60,3 +60,23 @@ def test_bounds_of_what_is_cut_short(scale: float) -> None:
             assert low <= truth <= high
             ended += 1
     assert ended
+
+
+@pytest.mark.parametrize("alpha", [0.5, 0.05])
+def test_deviations_are_those_of_the_policy(alpha: float) -> None:
+    """Where some of what is open has budget left or none, and whoever follows the policy."""
+    ssp = tp.domains.gridworld("5x5")
+    policy = tp.solve_cvar_exact(ssp, 0.05).policy(0.05)
+    found, other = (tp.evaluate(ssp, each, alpha) for each in (policy, by_functions(policy)))
+    assert found.mean == pytest.approx(other.mean, rel=1e-11)
+    assert found.std == pytest.approx(other.std, rel=1e-9)
+    assert found.cvar(alpha) == pytest.approx(other.cvar(alpha), rel=1e-11)
+
+
+def test_the_deviation_of_a_history() -> None:
+    """Costs of 2, 4 and 6 with 1/4, 1/2 and 1/4: a variance of 2."""
+    rows = [(s, "a", t, 0.5, c) for s, t in (("s", "t"), ("t", "g")) for c in (1, 3)]
+    ssp = tp.SSP.from_outcomes(rows, "s", ["g"])
+    found = tp.evaluate(ssp, tp.HistoryPolicy(lambda history: "a"), 0.1)
+    assert found.mean == pytest.approx(4, rel=1e-13)
+    assert found.std**2 == pytest.approx(2, rel=1e-12)

@@ -417,3 +417,13 @@ def test_a_number_is_answered_with_a_number(river):
         assert type(ask(one)) is float
         several = ask([one, one])
         assert isinstance(several, np.ndarray) and several.tolist() == [ask(one)] * 2
+
+
+def test_a_policy_of_functions_is_left_behind():
+    """Functions cannot be pickled; what was found can, with its deviation."""
+    ssp = tp.SSP.from_outcomes([("s", "a", "s", 0.5, 1), ("s", "a", "g", 0.5, 1)], "s", ["g"])
+    policy = tp.MemoryPolicy(0, lambda state, memory: "a", lambda memory, *step: 0)
+    found = tp.evaluate(ssp, policy, 0.25)
+    again = pickle.loads(pickle.dumps(found))
+    assert again.policy is None and again.cvar(0.25) == found.cvar(0.25)
+    assert again.std == found.std
