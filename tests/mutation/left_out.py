@@ -83,7 +83,21 @@ LEFT_OUT = (
     LeftOut("dp/elimination.py", "eliminate", ENOUGH, "inner, leave, gain =", "1 -> 2"),
     LeftOut("dp/backup.py", "NO_SLACK", ENOUGH),
     LeftOut("evaluation/product.py", "Lateness", ENOUGH, "_late: FloatArray"),
+    LeftOut("dp/joint.py", "NO_JOINT", ENOUGH),
+    LeftOut("dp/budgets.py", "fill", PIECES, "last = w + rows", "1 -> 2"),
+    LeftOut("dp/expected.py", "_eliminated", ENOUGH, "degree = ", "1 -> 2"),
+    LeftOut("certify/rounding.py", "exit_error", ENOUGH, "most = np.zeros(", "-1 -> +1"),
+    LeftOut("certify/rounding.py", "exit_error", ENOUGH, "most = np.zeros(", "1 -> 2"),
     # Equivalent changes, one by one.
+    LeftOut(
+        *("dp/backup.py", "row_value", "four outcomes with or without a loop around them"),
+        "if outcome + np.uint64(AT_ONCE)",
+        "outcome + np.uint64(AT_ONCE) <= last -> outcome + np.uint64(AT_ONCE) < last",
+    ),
+    LeftOut(
+        *("dp/forward.py", "_fill_cells", "set before it is read; with the goal, two or none"),
+        *("has_heuristic, here = ", "0 -> 1"),
+    ),
     *(
         LeftOut(
             "dp/budget_backups.py", name, "no value is 1e-280", "", f"{x} > TINY -> {x} >= TINY"
