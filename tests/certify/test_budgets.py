@@ -319,15 +319,14 @@ def test_every_level_adds_a_share() -> None:
     blocks = len(layout.nodes.block_joint)
     each = blocks * (5 * (2 + 2) * 2.0**-53)
     for levels in (1, 7, 1000):
-        found = table_share(layout, None, levels, 0.0)
+        found = table_share(layout, None, levels)
         assert found.share == pytest.approx(levels * each + 64 * 2.0**-53, rel=1e-9)
         assert 0 < found.slack < 1e-200
-        against = table_share(layout, None, levels, 0.0, marginal=3.0)
+        against = table_share(layout, None, levels, marginal=3.0)
         assert against.share == pytest.approx(4 * levels * each + 64 * 2.0**-53, rel=1e-9)
-    assert table_share(layout, None, 5, 0.25).share == table_share(layout, None, 5, 0.0).share
     exact = Ends(value, value, (4.0, 4.0))
     off = Ends(value, value, (4.0, 4.0), 2.0**-20)
-    plain, more = (table_share(layout, ends, 3, 0.0).share for ends in (exact, off))
+    plain, more = (table_share(layout, ends, 3).share for ends in (exact, off))
     assert more - plain == pytest.approx(blocks * 3 * 2 * 2.0**-20, rel=1e-6)
 
 
@@ -337,20 +336,17 @@ def test_what_values_are_off_by_counts_once() -> None:
     value = layout.nodes.value
     left = float(np.min(value - layout.nodes.unavoidable_cost))
     assert 0 < left < float(np.min(value))
-    plain = table_share(layout, Ends(value, value, (4.0, 4.0)), 1, 0.0)
+    plain = table_share(layout, Ends(value, value, (4.0, 4.0)), 1)
     by = 2.0**-40
     for low, high in ((value - by, value), (value, value + by), (value - by, value + by / 2)):
         for slope in (0.0, 1.0):
-            found = table_share(layout, Ends(low, high, (4.0, 4.0)), 1, 0.0, slope)
+            found = table_share(layout, Ends(low, high, (4.0, 4.0)), 1, slope)
             room = float(np.min(value - layout.nodes.unavoidable_cost * slope))
-            rest = (
-                found.share
-                - table_share(layout, Ends(value, value, (4.0, 4.0)), 1, 0.0, slope).share
-            )
+            rest = found.share - table_share(layout, Ends(value, value, (4.0, 4.0)), 1, slope).share
             assert rest == pytest.approx(by / room, rel=0.02)
             assert found.slack == plain.slack
     for low, high in ((value - 0.5, value), (value, value + 0.5), (value - 0.5, value + 0.25)):
-        found = table_share(layout, Ends(low, high, (4.0, 4.0)), 1, 0.0)
+        found = table_share(layout, Ends(low, high, (4.0, 4.0)), 1)
         assert found.slack == pytest.approx(0.5, rel=1e-9) and found.slack >= 0.5
         assert found.share < plain.share + 1e-14
 
@@ -378,27 +374,6 @@ def test_a_sweep_that_ended_early() -> None:
     assert low == 3 * (1 - AFTERWARDS) and high == pytest.approx(8 + 10 * 1.0, rel=1e-9)
     low, high = early_bounds(layout, objective, wide, 20, 30.0)
     assert (low, high) == pytest.approx((20, 40), rel=1e-9)
-
-
-def test_joint_blocks_count_by_their_longest_stay() -> None:
-    """Two nodes that lead to each other for nothing, 9 times in 10: 10 visits in all, from
-    either of them."""
-    rows: list[Any] = [
-        *(("a", "on", "b", 0.9, 0), ("a", "on", "g", 0.1, 1)),
-        *(("b", "on", "a", 0.9, 0), ("b", "on", "g", 0.1, 1)),
-    ]
-    layout = layout_of(tp.SSP.from_outcomes(rows, "a", ["g"]))
-    assert layout.nodes.block_joint.tolist() == [True]
-    each = 1e-14 + 2 * 5 * (2 + 2) * 2.0**-53
-    found = table_share(layout, None, 1, 0.0).share - 64 * 2.0**-53
-    assert 20 * each <= found <= 20.4 * each
-    found = table_share(layout, None, 3, 0.5).share - 64 * 2.0**-53
-    assert found == pytest.approx(3 * 20.2 * 0.5, rel=1e-9)
-    # With no cycle at no cost a residual says nothing.
-    rows.append(("s", "in", "a", 1, 2))
-    layout = layout_of(tp.SSP.from_outcomes(rows, "s", ["g"]))
-    more = table_share(layout, None, 3, 0.5).share - 64 * 2.0**-53 - found
-    assert 0 < more < 1e-13
 
 
 def test_both_ends_of_a_table_are_as_far_away() -> None:

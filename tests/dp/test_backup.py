@@ -23,6 +23,7 @@ from tailpath.dp.backup import (
     row_value,
 )
 from tailpath.dp.elimination import eliminate_dense
+from tests.dp.chains import chain_of
 from tests.reference import solve
 
 NATURES = pytest.mark.parametrize("nature", [ADVERSARIAL, COOPERATIVE])
@@ -145,13 +146,14 @@ def test_the_best_row_of_a_state() -> None:
 
 def test_rows_that_differ_by_rounding_tie() -> None:
     """Beside a cost of 1 a gain of 2^-49 is none, and one of 2^-45 is."""
+    rows = chain_of(np.arange(3), [1, 1], [1.0, 1.0]).replaced(first_row=np.array([0, 2]))
     for gain, row in ((0.0, 0), (2.0**-49, 0), (2.0**-45, 1)):
-        columns = np.array([0, 2]), np.array([0, 1, 2]), np.array([1, 1]), np.ones(2)
-        assert best_rows((*columns, np.array([1.0, 1.0 - gain])), np.zeros(2)).tolist() == [row]
+        columns = rows.columns(np.array([1.0, 1.0 - gain]))
+        assert best_rows(columns, np.zeros(2)).tolist() == [row]
     # What lies ahead counts by its difference to the state: long ways are no excuse.
-    columns = np.array([0, 2]), np.array([0, 1, 2]), np.array([1, 2]), np.ones(2)
+    rows = rows.replaced(target=np.array([1, 2], dtype=np.int32))
     value = np.array([2.0**40, 2.0**40 - 1, 2.0**40 - 1 - 2.0**-12])
-    assert best_rows((*columns, np.ones(2)), value).tolist() == [1]
+    assert best_rows(rows.columns(np.ones(2)), value).tolist() == [1]
 
 
 def test_elimination_in_fractions() -> None:
