@@ -135,3 +135,9 @@ def test_a_total_of_each_method_is_named() -> None:
     rows, rate = given([[({0: Fraction(1, 2), 1: Fraction(1, 2)}, Fraction(1))]])
     assert total(rows, rate)[1] == "sweeps"
     assert total(rows, rate, directly=True)[1] == "elimination"
+
+
+@pytest.mark.parametrize("directly", [False, True])
+def test_where_no_policy_ends_the_optimum_is_infinite(directly: bool) -> None:
+    rows, rate = given([[({0: Fraction(1)}, Fraction(1))], [({2: Fraction(1)}, Fraction(1))] * 2])
+    assert optimum(rows, rate, directly=directly).value[0] == np.inf

@@ -93,7 +93,8 @@ def optimum(
     chosen = best_rows(rows.columns(rate), ahead) if finite else _proper_policy(rows)
     if finite and rounds <= MAX_ROUNDS and not directly:
         return Optimum(chosen, value, VALUE_ITERATION, rounds)
-    chosen = chosen if _is_proper(rows, chosen) else _proper_policy(rows)
+    if finite and not _is_proper(rows, chosen):
+        chosen = _proper_policy(rows)
     if chosen.min(initial=0) < 0:  # no policy ends
         return Optimum(chosen, np.full_like(value, np.inf), "graph", 0)
     return _by_policies(rows, rate, chosen)
