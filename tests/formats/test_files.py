@@ -104,14 +104,14 @@ def test_one_and_true_are_not_one_state(first, second, tmp_path):
         f" {rows}}}"
     )
     (tmp_path / "m.json").write_text(text)
-    with pytest.raises(FormatError, match=r"m\.json: outcomes\[0\]: .* and .* one name"):
+    with pytest.raises(FormatError, match=r"m\.json: outcomes\[0\]: .* and .* told apart"):
         tp.read(tmp_path / "m.json")
     quote = '"{}"'
     cells = [quote.format(cell.replace('"', '""')) for cell in (first, second)]
     (tmp_path / "m.csv").write_text(
         f"idstatefrom,idaction,idstateto,probability,cost\n{cells[0]},a,{cells[1]},1,1\n{cells[1]},a,g,1,1\n"
     )
-    with pytest.raises(FormatError, match=r"m\.csv:2: .* one name"):
+    with pytest.raises(FormatError, match=r"m\.csv:2: .* told apart"):
         tp.read(tmp_path / "m.csv")
 
 

@@ -338,20 +338,22 @@ def check(source: str, ssp: tp.SSP) -> None:
     except tp.TailpathError:
         return
     model = checked(*files_of(source.removeprefix("rddl:"), source), source)
+    if "real" in model.state_ranges.values():
+        return  # we have rationals
     simulator = RDDLSimulator(model)
     simulator.seed(1)
-    draw = random.Random(source.count("") + endless.n_outcomes)
+    draw = random.Random(endless.n_outcomes)
     for _ in range(5):
         state = named(simulator.reset()[0])
         for _ in range(5):
             action = drawn_action(draw, endless, state)
-            on = {} if action == "noop" else dict.fromkeys(map(plain, action.split(" & ")), True)
-            try:
-                after, reward, _ = simulator.step(on or simulator.noop_actions)
+            on = [] if action == "noop" else map(plain, action.split(" & "))
+            try:  # the simulator keeps what was on before, unless it is told otherwise
+                after, reward, _ = simulator.step(
+                    {**simulator.noop_actions, **dict.fromkeys(on, True)}
+                )
             except (ArithmeticError, ValueError, TypeError):
                 return  # it works out both sides of an if
-            if "real" in model.state_ranges.values():
-                return  # we have rationals
             known = named(after) if named(after) in endless.states else "done"
             costs = costs_of(endless, state, action, known)
             assert any(abs(cost + reward) <= 1e-9 * max(1, abs(reward)) for cost in costs), (

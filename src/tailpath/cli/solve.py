@@ -119,6 +119,7 @@ def _asked_method(ctx: click.Context, args: list[str]) -> str | None:
     """The method that the command line names, which decides how the rest of it is read."""
     only = click.Command(None, params=[click.Option(["--method"])], add_help_option=False)
     settings = {"ignore_unknown_options": True, "allow_extra_args": True}
+    settings["resilient_parsing"] = ctx.resilient_parsing  # a shell completes what is not whole yet
     found = only.make_context(ctx.info_name, [*args], ctx.parent, **settings)
     method: str | None = found.params["method"]
     return method
