@@ -134,7 +134,7 @@ class Notebook:
     """A kernel that lives as long as the soak."""
 
     def __init__(self, manager: Any, client: Any) -> None:
-        self.manager, self.client = manager, client
+        self.manager, self.client, self.lost = manager, client, 0
 
     @property
     def process(self) -> int:
@@ -143,14 +143,19 @@ class Notebook:
     def in_a_notebook(self, draw: random.Random) -> object:
         """Interrupted in a long call, and asked again."""
         client = self.client
-        running = client.execute("from tests.soak import answers\nwhile True: answers(3)")
+        # After an error a kernel may drop what it is asked next.
+        asked = "from tests.soak import answers\nwhile True: answers(3)"
+        running = client.execute(asked, stop_on_error=False)
         time.sleep(draw.uniform(3, 6))
         self.manager.interrupt_kernel()
         try:
-            while (reply := client.get_shell_msg(timeout=WAIT))["parent_header"][
-                "msg_id"
-            ] != running:
-                pass
+            try:
+                reply = self._reply(running, GRACE)
+            except queue.Empty:
+                self.lost += 1
+                print(f"a Ctrl-C was lost in the notebook, which said {self._said()!r}", flush=True)
+                self.manager.interrupt_kernel()
+                reply = self._reply(running, WAIT)
             assert reply["content"]["ename"] == "KeyboardInterrupt", reply["content"]
             asked = client.execute("print(answers(3))")
             while True:
@@ -160,6 +165,21 @@ class Notebook:
                     return json.loads(message["content"]["text"])
         except queue.Empty:
             raise AssertionError("the kernel does not answer") from None
+
+    def _reply(self, to: str, seconds: float) -> Any:
+        while (reply := self.client.get_shell_msg(timeout=seconds))["parent_header"].get(
+            "msg_id"
+        ) != to:
+            pass
+        return reply
+
+    def _said(self) -> str:
+        """What the kernel has printed, such as exceptions that Python ignores."""
+        texts = []
+        with suppress(queue.Empty):
+            while True:
+                texts.append(self.client.get_iopub_msg(timeout=1)["content"].get("text", ""))
+        return "".join(texts)[-2000:]
 
 
 @contextmanager
@@ -253,6 +273,7 @@ def main() -> int:
             )
     left = left_behind({tracker()})
     assert not left, f"processes left: {left}"
+    assert not kernel.lost, f"{kernel.lost} of {rounds} Ctrl-C were lost in the notebook"
     print(f"{rounds} rounds, the same {len(first)} numbers, no process left, {memory():.0f} MiB")
     return 0
 

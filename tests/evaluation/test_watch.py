@@ -3,6 +3,8 @@
 import math
 import os
 import signal
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -117,6 +119,35 @@ def test_the_second_signal_is_not_held_back():
         assert watch.stop
         os.kill(os.getpid(), signal.SIGINT)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_search_for_bounds_holds_no_signal():
+    """Noted, and not looked at before its end, a Ctrl-C was lost."""
+    script = """
+import os, signal, threading, time
+from tests.long_verbs import VERBS
+exec(VERBS)
+ask = VERBS["bounds"]
+ask()
+begin = time.perf_counter()
+ask()
+took, told = time.perf_counter() - begin, 0
+for moment in range(10):
+    timer = threading.Timer(took * (moment + 0.5) / 10, os.kill, (os.getpid(), signal.SIGINT))
+    try:
+        timer.start()
+        ask()
+        time.sleep(1)
+    except KeyboardInterrupt:
+        told += 1
+    timer.join()
+print(told)
+"""
+    paths = {"PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=os.environ | paths, capture_output=True, text=True
+    )
+    assert (done.returncode, done.stdout) == (0, "10\n"), done.stderr
 
 
 def test_a_handler_of_the_user_stays():

@@ -22,14 +22,7 @@ from tailpath.graph import FloatArray
 
 def enclosure(engine: Any, costs: FloatArray, last: float, until: Any) -> Enclosure:
     """Bounds on all that was found up to there, with a head of these costs up to X."""
-
-    def again(side: int) -> Any:
-        found = engine.search(side, until, costs)
-        if found.stopped:
-            raise KeyboardInterrupt
-        return found
-
-    return _between(engine, costs, last, again)
+    return _between(engine, costs, last, lambda side: engine.search(side, until, costs))
 
 
 def early_bounds(engine: Any, found: Any) -> Enclosure:

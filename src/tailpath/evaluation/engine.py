@@ -45,11 +45,11 @@ class SearchMonitor:
 
     While a long search runs, a first Ctrl-C is only noted, and the search stops at the next point
     where its numbers are sound; what it knows then still gives bounds. A second one interrupts at
-    once.
+    once, and so does the first where nobody asks what is known then (`holds`).
     """
 
-    def __init__(self, progress: Progress | None = None) -> None:
-        self._progress = progress
+    def __init__(self, progress: Progress | None = None, *, holds: bool = True) -> None:
+        self._progress, self._holds = progress, holds
         self._previous_handler: Any = None
         self.stop = False
 
@@ -70,7 +70,7 @@ class SearchMonitor:
         # Elsewhere than in the main thread, or under a handler of the user's own, Ctrl-C is not
         # ours.
         plain = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-        if plain and threading.current_thread() is threading.main_thread():
+        if self._holds and plain and threading.current_thread() is threading.main_thread():
             self._previous_handler = signal.signal(signal.SIGINT, self._on_sigint)
         return self
 
@@ -78,6 +78,9 @@ class SearchMonitor:
         if self._previous_handler is not None:
             signal.signal(signal.SIGINT, self._previous_handler)
             self._previous_handler = None
+
+
+NOT_HELD = SearchMonitor(holds=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,8 +115,9 @@ class Request:
 
     @property
     def again(self) -> Request:
-        """The request for a search that is repeated for bounds: no limits, no progress."""
-        return replace(self, alpha=2.0, limit=2**62, max_bytes=2**62, monitor=SearchMonitor())
+        """The request for a search that is repeated for bounds: no limits, no progress, and
+        Ctrl-C as ever."""
+        return replace(self, alpha=2.0, limit=2**62, max_bytes=2**62, monitor=NOT_HELD)
 
     @property
     def out_of_memory(self) -> str:
