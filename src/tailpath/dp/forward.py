@@ -25,6 +25,7 @@ import numpy as np
 
 from tailpath.graph import Transitions, owners
 from tailpath.kernels.jit import Array, frozen, kernel
+from tailpath.kernels.rounding import SAME_MASS
 from tailpath.kernels.steps import NO_STEPS, Steps, step_choice
 
 #: log2 of the cells that share a mark of being in use.
@@ -35,6 +36,9 @@ BITS, ONE = U(BLOCK), U(1)
 MAX_LISTS = 1 << 14
 #: A smaller mass is dropped: products with it would lose digits, and slow every operation down.
 LEAST_MASS = 1e-300
+#: A tail that is more than alpha by this share counts as equal to it. It is half of what a quantile
+#: is looked for with, so that a search that ends has found it.
+SAME_TAIL = SAME_MASS / 2
 #: What a node does that never arrives: nothing once its budget is spent, or nothing at all.
 ONCE_SPENT, ALWAYS = 1, 2
 #: Why the search returned.
@@ -258,7 +262,7 @@ def search(ring: Ring, steps: Steps, state: Any, out_runs: Array, out_mass: Arra
         if tail < 0.25 * state.open_mass:
             tail = _open_mass(ring) + state.dead_mass + state.dropped
             state.open_mass, state.arrived = tail, 0.0
-        enough = state.alpha > 1 or (tail <= state.alpha * (1 + 5e-13) and state.last >= 0)
+        enough = state.alpha > 1 or (tail <= state.alpha * (1 + SAME_TAIL) and state.last >= 0)
     return FINISHED
 
 

@@ -45,7 +45,7 @@ from tailpath.model.ssp import ARRAYS, SSP
 #: Packed data may unpack to this many times the size of the file, plus a constant; deflate itself
 #: could reach 1000.
 MAX_EXPANSION = 200
-SMALL = 16 * 2**20
+EXPANDED_ANYWAY = 16 * 2**20
 _XZ_MEMORY = 256 * 2**20
 _HEADER = re.compile(
     rb"\{'descr': '([<>|][biuf][1248])', 'fortran_order': False, 'shape': \((\d{1,18}),"
@@ -67,7 +67,7 @@ _BROKEN = (
 
 
 def unpacked_limit(compressed: int) -> int:
-    return SMALL + MAX_EXPANSION * compressed
+    return EXPANDED_ANYWAY + MAX_EXPANSION * compressed
 
 
 def unpacked(path: str, data: bytes) -> bytes:

@@ -18,7 +18,7 @@ from tailpath.kernels.jit import Array, frozen, kernel
 from tailpath.kernels.steps import Steps, step_choice
 
 #: Up to so many numbers it is faster to look at all than to search.
-FEW = 64
+SEARCHED_ABOVE = 64
 _NO_NUMBERS, _NO_INDICES = np.empty(0), np.empty(0, dtype=np.int64)
 
 
@@ -161,7 +161,7 @@ def first_at_least(rising: Array, y: float) -> int:
     at once and without a branch to guess.
     """
     low, left = np.uint64(0), np.uint64(len(rising))
-    while left > FEW:
+    while left > SEARCHED_ABOVE:
         half = left >> np.uint64(1)
         if rising[low + half] < y:
             low += half

@@ -30,7 +30,7 @@ Name = Hashable
 #: The choice, the target, the probability and the cost of every outcome.
 OutcomeArrays = tuple[Array, Array, Array, Array]
 #: Up to this many outcomes of a choice are compared one by one, which is faster than sorting all.
-FEW = 64
+SORTED_ABOVE = 64
 #: A row of n probabilities may miss 1 by this times n; it is then scaled to 1, with a warning.
 ROW_TOLERANCE = 1e-9
 
@@ -196,7 +196,7 @@ def merge_equal_outcomes(
         if (np.diff(choice) < 0).any():
             rows = _picked(rows, grouped(choice, int(choice.max()) + 1)[0])
             choice, target, probability, cost = rows
-        if equal_members(*frozen(choice, target, cost), FEW) == 0:
+        if equal_members(*frozen(choice, target, cost), SORTED_ABOVE) == 0:
             return rows
     by_content = np.lexsort((cost, target, choice))
     c, t = choice[by_content], target[by_content]

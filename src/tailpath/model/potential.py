@@ -41,7 +41,8 @@ if TYPE_CHECKING:
 #: Only this many steps of a longer cycle are named.
 MAX_NAMED = 8
 #: A reduced cost that is no more than the nearest float is off by less, relatively: by 2^-53
-#: each, and so are their exact sums.
+#: each, and so are their exact sums. It belongs to the data, as `probability_error` does, and
+#: stands here because `certify` is built on models.
 NEAREST = 2.0**-51
 
 

@@ -38,7 +38,7 @@ MAX_TYPICAL_STEPS = 500_000
 #: memory.
 MAX_STORED = 1_000_000
 #: The likeliest runs say little if they are a smaller part than this of all runs beyond VaR.
-FEW = 1e-3
+TYPICAL_SHARE = 1e-3
 
 
 @takes_model
@@ -159,7 +159,7 @@ def bad_runs(followed: Followed, alpha: float, k: int) -> WorstRuns:
     blame = blame_of(beyond) if costs.unreached == 0 and chance > 0 else ()
     excess = math.inf if costs.unreached > 0 else math.fsum(row.share for row in blame)
     runs = tuple(_content(followed, edges) for edges in _best_first(beyond, k))
-    few = math.fsum(run.probability for run in runs) < FEW * chance
+    few = math.fsum(run.probability for run in runs) < TYPICAL_SHARE * chance
     drawn = typical_run(beyond) if k > 0 and few else None
     typical = _content(followed, drawn) if drawn else None
     return WorstRuns(runs, alpha, var, cvar, chance, excess, blame, typical, k)

@@ -28,7 +28,7 @@ MAX_BACKUPS, MAX_SUMS = 100_000_000, 3_000_000
 #: of itself, or this many times.
 MAX_SWEEPS, SETTLED = 1_000, 150
 #: Up to this many edges times budgets, all pairs are taken without asking which can be reached.
-SMALL = 2_000_000
+ALL_PAIRS_UP_TO = 2_000_000
 #: A lower bound on what never arriving costs, beyond all costs that count.
 NEVER = ONE << 4000
 #: What the checker may be off by besides, in units: every backup rounds down by less than 1 / ONE.
@@ -122,7 +122,7 @@ class Below:
         left, in order.
         """
         every = range(1, last + 1)
-        if self.worst or last * self.edges <= SMALL:
+        if self.worst or last * self.edges <= ALL_PAIRS_UP_TO:
             return set(every), dict.fromkeys(every, self.order)
         asked = {cost for cost, state in self._spread({0}, 1, last) if self.goal[state]} - {0}
         needed: dict[int, set[int]] = {}
