@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from fractions import Fraction
 from typing import Any
 
@@ -10,29 +9,35 @@ import numpy as np
 import pytest
 
 import tailpath as tp
-from tailpath.certify import budgets, games, losses, products, rounding, searches, totals, values
+from tailpath.certify import (
+    budgets,
+    discounts,
+    games,
+    losses,
+    products,
+    rounding,
+    searches,
+    totals,
+    values,
+)
 from tailpath.certify.rounding import ROUNDOFF, compounded
 from tailpath.dp.forward import LEAST_MASS
-from tailpath.evaluation import lattice
+from tailpath.errors import RefutedError
+from tailpath.evaluation import lattice, queue
 from tailpath.evaluation.engine import Request
 from tailpath.evaluation.evaluate import engine_for
 from tailpath.model.border import Border
 from tailpath.model.cost_units import as_fraction
+from tests.certify.charging import CHARGED, holds
 
 #: Less than half a unit in the last place of 0.9: added to it, it vanishes. So many of them come
 #: out of a tree of this depth.
 SPECK, DEPTH = 5e-17, 12
-CHARGED = pytest.mark.parametrize("charged", [True, False])
 
 
 def evaluated(rows: list[Any], alpha: float, **options: Any) -> Any:
     ssp = tp.SSP.from_outcomes(rows, 0, ["g"])
     return tp.evaluate(ssp, dict.fromkeys(set(ssp.states) - {"g"}, "a"), alpha, **options)
-
-
-def holds(bounds: Any, truth: Fraction) -> bool:
-    low, high = map(float, bounds)
-    return Fraction(low) <= truth <= (math.inf if high == math.inf else Fraction(high))
 
 
 def with_specks(to: Any, cost: int, leaf: Any) -> tuple[list[Any], Fraction, Fraction]:
@@ -156,6 +161,36 @@ def test_a_free_loop_doubles_what_probabilities_are_off_by(
     assert holds(within, one * less / (one * less + two * more)) == charged
 
 
+@pytest.mark.filterwarnings("ignore:no upper bound on an expected total")
+def test_what_probabilities_of_a_free_walk_are_off_by_compounds() -> None:
+    """1.01 / 0.99 for each of 20 nodes is more than twice 20 hundredths."""
+    rows, _ = ruin(20, Fraction(1, 10))
+    ssp = tp.SSP.from_outcomes(rows, 0, ["g"])
+    ssp = ssp.trusted(**ssp.__getstate__() | {"probability_error": 0.01})
+    known = tp.evaluate(ssp, dict.fromkeys(range(20), "a"), 1e-30).enclosure
+    for right in (Fraction(101, 99), Fraction(99, 101)):
+        odds = 9 / right
+        assert holds((known.low.masses[-1], known.high.masses[-1]), (odds - 1) / (odds**21 - 1))
+
+
+@CHARGED
+def test_a_loop_that_is_divided_out_of_a_table(
+    charged: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What probabilities are off by counts in what leaves the loop and in the sum of it."""
+    if not charged:
+        row_error = budgets.row_error
+        once = lambda size, additions, error: row_error(size, additions, error / 2)  # noqa: E731
+        monkeypatch.setattr(budgets, "row_error", once)
+    rows = [(0, "a", 0, 0.5, 0), (0, "a", "g", 0.001, 2), (0, "a", "g", 0.499, 1)]
+    ssp = tp.SSP.from_outcomes(rows, 0, ["g"])
+    ssp = ssp.trusted(**ssp.__getstate__() | {"probability_error": 0.01})
+    late = tp.solve_on_time(ssp, 1).late_bounds(1)
+    more, less = Fraction(101, 100), Fraction(99, 100)
+    assert holds(late, more / (more + 499 * less)) == charged
+    assert holds(late, less / (less + 499 * more)) == charged
+
+
 @pytest.mark.parametrize(("one", "two"), [(3.3e-320, 7e-318), (1.23456e-315, 5e-310)])
 def test_probabilities_with_fewer_digits(one: float, two: float) -> None:
     """Where a free loop is left by these alone, they are all that counts."""
@@ -213,6 +248,72 @@ def test_an_early_end_is_charged_for_every_step(
     masses = zip(known.low.masses.tolist(), known.high.masses.tolist())
     true = [holds(each, Fraction(9**k, 10 ** (k + 1))) for k, each in enumerate(masses)]
     assert len(true) > 250 and all(true) == charged
+
+
+@pytest.mark.parametrize("engine", ["lattice", "queue"])
+def test_an_early_end_is_charged_for_what_it_did_not_follow(engine: str) -> None:
+    """A hundred steps, each off by a hundredth, lead to what is too little to follow."""
+    rows: list[Any] = [(k, "a", k + 1 if k < 150 else "g", 0.9, 1) for k in range(151)]
+    rows += [(k, "a", "g", 0.1, 1) for k in range(151) if k != 99]
+    rows += [(99, "a", "rare", 1e-297, 1), (99, "a", "g", 0.1, 1), ("rare", "a", "g", 1, 9)]
+    ssp = tp.SSP.from_outcomes(rows, 0, ["g"])
+    ssp = ssp.trusted(**ssp.__getstate__() | {"probability_error": 0.01})
+    policy = tp.MarkovPolicy(dict.fromkeys([*range(151), "rare"], "a"))
+    search = engine_for(Request(Border(ssp), policy, engine, 1e-305, limit=120))
+    found = search.search(0)
+    assert found.stopped and 0 < found.dropped + found.alone < LEAST_MASS
+    truth = Fraction(9, 10) ** 99 / 10**297 * Fraction(101, 100) ** 100
+    assert truth <= search.early_bounds(found).stray
+
+
+@CHARGED
+def test_costs_that_floats_do_not_have(charged: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A total of two tenths is another float than the one that counts for it, which the checker
+    refuses unless it is told how far costs are off.
+    """
+    if not charged:
+        search = lattice.LatticeEngine.search
+        exact = lambda *arguments: search(*arguments)._replace(roundings=0)  # noqa: E731
+        monkeypatch.setattr(lattice.LatticeEngine, "search", exact)
+    rows = [(k, "a", k + 1 if k < 9 else "g", 0.9, 0.1) for k in range(10)]
+    found = evaluated(rows + [(k, "a", "g", 0.1, 0.3) for k in range(10)], 0.01, engine="lattice")
+    if charged:
+        found.verify()
+    else:
+        with pytest.raises(RefutedError):
+            found.verify()
+
+
+@CHARGED
+def test_discounted_costs_round_with_every_step(
+    charged: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """0.9995 is no float, and its powers are off by as many roundings."""
+    if not charged:
+        search = queue.QueueEngine.search
+        exact = lambda *arguments: search(*arguments)._replace(roundings=0)  # noqa: E731
+        monkeypatch.setattr(queue.QueueEngine, "search", exact)
+    n, gamma = 4000, Fraction(9995, 10000)
+    rows = [(k, "a", k + 1 if k < n - 1 else "g", 1, 0.1) for k in range(n)]
+    found = evaluated(rows, 0.5, gamma=0.9995)
+    assert holds(found.bounds(0.5), Fraction(1, 10) * (1 - gamma**n) / (1 - gamma)) == charged
+
+
+@CHARGED
+def test_masses_of_discounted_costs_round(charged: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """600 ways are equally likely, and their sum as floats misses 1. Half of them cost something.
+    Not so many costs are in the head that its sums are charged for that.
+    """
+    if not charged:
+        monkeypatch.setattr(discounts, "compounded", lambda *_: 1.0)
+    n = 600
+    rows: list[Any] = [(0, "a", str(i), 0.0016666666666665, 0) for i in range(n)]
+    rows += [(str(i), "a", "g", 1, i % 2) for i in range(n)]
+    ssp = tp.SSP.from_outcomes(rows, 0, ["g"])
+    policy = tp.MarkovPolicy(dict.fromkeys(set(ssp.states) - {"g"}, "a"))
+    engine = engine_for(Request(Border(ssp), policy, "queue", 0.75, gamma=0.5))
+    known = engine.early_bounds(engine.search(0))
+    assert holds(known.cvar(0.75), Fraction(1, 4) / Fraction(3, 4)) == charged
 
 
 @CHARGED

@@ -29,7 +29,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from tailpath.certify.rounding import AFTERWARDS, row_error
+from tailpath.certify.rounding import AFTERWARDS, ROUNDOFF, row_error
 from tailpath.dp.backup import CERTAIN
 from tailpath.dp.budget_model import NO_LOSS, NOTHING_HELD, TO_GO, Changes, Objective
 from tailpath.dp.budgets import Filled
@@ -60,24 +60,26 @@ class Ends(NamedTuple):
 
 def scaled_layout(layout: Layouts, side: int, value: FloatArray, error: float) -> Layouts:
     """The layout with rows too small (`side` -1) or too large (+1), and V* of that side."""
-    # Where loops were divided out, an error of probabilities counts in both of what was divided.
-    off = row_error(layout.row_size, 0, 2 * error)
+    # Where loops were divided out, an error of probabilities counts in both of what was divided:
+    # (1 + e) / (1 - e), times what else is rounded, is no more than 1 + 2 e / (1 - 2 e).
+    off = row_error(layout.row_size, 0, 2 * error / max(1 - 2 * error, ROUNDOFF))
     nodes, joint = layout.nodes, layout.joint
     if len(joint.inner_target):
         block = owners(nodes.block_start)
         off = off + JOINTLY * np.repeat(nodes.block_joint[block], np.diff(layout.node_choices))
-        more = side * off[owners(joint.inner_start)] * joint.inner_probability
+        more = np.maximum(side * off, -1.0)[owners(joint.inner_start)] * joint.inner_probability
         stays = np.bincount(owners(joint.inner_start), more, len(joint.leave))
         # From above, a row that stays in its block may sum up to more than 1: it leaves with less
         # than nothing.
         joint = joint._replace(
             inner_probability=joint.inner_probability + more, leave=joint.leave - stays
         )
+    factor = np.maximum(1 + side * off, 0.0)
     return replace(
         layout,
         nodes=nodes._replace(value=np.maximum(value * (1 + side * AFTERWARDS), 0.0)),
-        choice_cost=layout.choice_cost * (1 + side * off),
-        probability=layout.probability * (1 + side * off[owners(layout.outcome_start)]),
+        choice_cost=layout.choice_cost * factor,
+        probability=layout.probability * factor[owners(layout.outcome_start)],
         joint=joint,
     )
 

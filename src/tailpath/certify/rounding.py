@@ -56,10 +56,10 @@ def exit_error(rows: Transitions, component: IntArray, error: float) -> FloatArr
     """How far the rows of nodes on free cycles, by component (-1: on none), may be off once these
     are solved beforehand (`policies/chain.py`), beside what other rows are: (n,).
 
-    What the entries of m nodes are off by, and the sums of those that leave a node, moves the
-    chances of leaving by them 2 m times as far. In the step of node k elimination rounds every
-    entry that it leaves k + 3 times, which moves the k nodes before it by (2 k + 1) (k + 3)
-    roundings, and 2 k + 3 times on the way back.
+    What the entries of m nodes are off by, and the sums of those that leave a node, counts 2 m
+    times in the chances of leaving by them, and compounds: ((1 + d) / (1 - d))^m. In the step of
+    node k elimination rounds every entry that it leaves k + 3 times, which moves the k nodes before
+    it by (2 k + 1) (k + 3) roundings, and 2 k + 3 times on the way back.
     """
     size, longest = np.zeros(rows.n), np.diff(rows.row_start).astype(np.float64)
     on_cycle = component >= 0
@@ -69,7 +69,8 @@ def exit_error(rows: Transitions, component: IntArray, error: float) -> FloatArr
     np.maximum.at(most, component[on_cycle], of_row[on_cycle])
     of_row[on_cycle] = most[component[on_cycle]]
     eliminated = (2 * size**3 / 3 + 4 * size**2 + 2 * size) * ROUNDOFF
-    total: FloatArray = 2 * size * of_row + eliminated
+    compounds = 2 * size * of_row / np.maximum(1 - of_row, ROUNDOFF)
+    total: FloatArray = np.expm1(np.minimum(compounds + eliminated, 700.0))
     return total
 
 

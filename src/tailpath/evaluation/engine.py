@@ -130,6 +130,8 @@ class Request:
 
 
 NO_COSTS = np.empty(0)
+#: What a search has of masses.
+MASSES = "masses", "mass", "dead_mass", "dropped", "alone"
 
 
 class Search(NamedTuple):
@@ -163,10 +165,8 @@ class Search(NamedTuple):
 
     def times(self, factor: float) -> Search:
         """The same with other masses."""
-        dead_mass = self.dead_mass * factor
-        return self._replace(
-            masses=self.masses * factor, mass=self.mass * factor, dead_mass=dead_mass
-        )
+        masses = {name: getattr(self, name) * factor for name in MASSES}
+        return self._replace(**masses)
 
 
 #: Of a search that begins where the goal is out of reach.
