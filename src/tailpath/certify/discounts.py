@@ -51,7 +51,6 @@ def enclosed(
         at = np.flatnonzero(new)
         additions = np.diff(np.append(at, len(order))).max()
         node, cost, mass = node[order][at], cost[order][at], np.add.reduceat(mass[order], at)
-        # Beside the error of costs below, which grows as fast, no model shows that it counts.
         error += row_error(size.max(), additions, off)
         stage += 1
     least, below, above, top, mass = every

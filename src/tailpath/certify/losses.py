@@ -91,7 +91,9 @@ def _head(known: Enclosure, loss: Any, jumps: bool, cost_error: float) -> tuple[
     of_values = loss_error(loss, z) + error * slope * z + (jump if jumps else 0.0)
     of_values += known.of_sums * np.abs(value)
     # What was too small to be followed, or vanished, may be anywhere in the head.
-    return (least, most), float(np.sum(above * of_values)) * (1 + 1e-9) + known.stray * loss.largest
+    return (least, most), float(np.sum(above * of_values)) * (
+        1 + known.of_sums
+    ) + known.stray * loss.largest
 
 
 def loss_error(loss: Any, costs: Any, exact: bool = False) -> FloatArray:

@@ -44,10 +44,8 @@ def _between(
 
     def one_side(side: int) -> tuple[Totals, float, float]:
         found = searched(side)
-        # What was dropped was added up one by one: the sum is more than half of it. No model that
-        # can be run drops so many that 1 would not do in place of 2.
+        # What was dropped was added up one by one: the sum is more than half of it.
         dropped = 2 * found.dropped
-        # Roundings of costs, too, no model has shown to count beside those of values and of sums.
         of_costs, stray = found.roundings * ROUNDOFF, VANISHED + dropped + found.alone
         # A discounted cost is off by roundings of all that was paid, not of what is beyond X.
         before = 2 * last * float(np.sum(found.mass)) if engine.request.gamma < 1 else 0.0

@@ -153,8 +153,6 @@ def residuals(rows: Rows, value: Array, low_word: Array, off: float) -> tuple[Ar
     return out_residual, out_error, out_drift
 
 
-# What quotients and products round here and in `outwards` is charged, since the proofs need it; the
-# charge of rows is so much larger that no model shows it.
 @kernel
 def least_shares(residual: Array, error: Array, drift: Array, chosen: Array) -> tuple[float, float]:
     """The least e below, for all rows, and above, for those chosen; infinite if there is none."""
