@@ -300,6 +300,21 @@ def test_discounted_costs_round_with_every_step(
 
 
 @CHARGED
+def test_costs_of_an_early_end_round_with_every_stage(
+    charged: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not charged:
+        monkeypatch.setattr(discounts, "sum_error", lambda terms: 0.0)
+    n, gamma = 1500, Fraction(9995, 10000)
+    rows = [(k, "a", k + 1 if k < n - 1 else "g", 1, 0.1) for k in range(n)]
+    policy = tp.MarkovPolicy(dict.fromkeys(range(n), "a"))
+    ssp = tp.SSP.from_outcomes(rows, 0, ["g"])
+    engine = engine_for(Request(Border(ssp), policy, "queue", 0.5, gamma=0.9995))
+    known = engine.early_bounds(engine.search(0))
+    assert holds(known.cvar(0.5), Fraction(1, 10) * (1 - gamma**n) / (1 - gamma)) == charged
+
+
+@CHARGED
 def test_masses_of_discounted_costs_round(charged: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """600 ways are equally likely, and their sum as floats misses 1. Half of them cost something.
     Not so many costs are in the head that its sums are charged for that.
@@ -357,6 +372,16 @@ def test_losses_are_differences(charged: bool, monkeypatch: pytest.MonkeyPatch) 
         loss = tp.Shortfall(1000.1).curve
         true.append(holds(found.loss_bounds(loss), Fraction(7, 10) * (k - Fraction(1, 10))))
     assert all(true) == charged
+
+
+@CHARGED
+def test_factors_are_powers(charged: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """3/4, as something that is off by 40 roundings finds it."""
+    if not charged:
+        monkeypatch.setattr(products, "AFTERWARDS", 0.0)
+    chain = tp.unroll(tp.SSP.from_outcomes([(0, "a", "g", 1, 1)], 0, ["g"]), {0: "a"})
+    found = chain.expected_product(np.array([0.75 * (1 + 40 * ROUNDOFF)]))
+    assert holds((found.lower[0], found.upper[0]), Fraction(3, 4)) == charged
 
 
 def waiting(stay: Fraction) -> tp.IntervalSSP:
