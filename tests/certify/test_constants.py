@@ -106,6 +106,17 @@ def test_masses_below_the_normal_doubles(charged: bool, monkeypatch: pytest.Monk
 
 
 @CHARGED
+def test_masses_that_vanish_may_be_anywhere(charged: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No float is as small as the probability of a total of 2."""
+    if not charged:
+        monkeypatch.setattr(searches, "VANISHED", 0.0)
+    rows = [(0, "a", 1, 1e-290, 1), (0, "a", "g", 1.0, 9)]
+    rows += [(1, "a", "g", 1e-40, 1), (1, "a", "g", 1.0, 2)]
+    stray = evaluated(rows, 0.5, engine="lattice").enclosure.stray
+    assert (Fraction(stray) >= Fraction(1, 10**331)) == charged
+
+
+@CHARGED
 def test_what_was_too_little_to_follow(charged: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """1e-301 of all runs pay 1e300, and all others nothing."""
     if not charged:

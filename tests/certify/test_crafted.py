@@ -125,6 +125,28 @@ def test_what_is_dropped_is_added_up_one_by_one() -> None:
 
 
 @CHARGED
+def test_the_factor_of_an_early_end_is_a_quotient(
+    charged: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """300 steps of 17 roundings, read off probabilities with and without them."""
+    if not charged:
+        monkeypatch.setattr(searches, "AFTERWARDS", 0.0)
+    true, off = [], 17 * ROUNDOFF
+    for k in range(1, 10):
+        engine = SimpleNamespace(
+            largest_factor=lambda p=k / 10: p * (1 + off) / p,
+            totals=lambda found, side: known(found.costs, found.masses),
+            dearest=lambda found, side: 0.0,
+            sums=False,
+            request=SimpleNamespace(gamma=1),
+        )
+        found = Search(costs=np.ones(1), masses=np.ones(1), last=1.0, steps=300)
+        mass = searches.early_bounds(engine, found).high.masses[0]
+        true.append(Fraction(float(mass)) >= (1 + Fraction(off)) ** 300)
+    assert all(true) == charged
+
+
+@CHARGED
 def test_what_the_head_is_off_by_is_a_sum(charged: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """All costs may lie beyond the deadline, so that all masses count."""
     if not charged:

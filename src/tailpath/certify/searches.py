@@ -47,7 +47,8 @@ def _between(
         # What was dropped was added up one by one: the sum is more than half of it.
         dropped = 2 * found.dropped
         of_costs, stray = found.roundings * ROUNDOFF, VANISHED + dropped + found.alone
-        # A discounted cost is off by roundings of all that was paid, not of what is beyond X.
+        # A discounted cost is off by roundings of all that was paid, not of what is beyond X, and
+        # so is X: twice. No model of the tests tells it from the bounds of the cost to go.
         before = 2 * last * float(np.sum(found.mass)) if engine.request.gamma < 1 else 0.0
         certain = outwards(
             engine.totals(found, side),
