@@ -74,7 +74,7 @@ def test_every_probability_is_scaled_by_what_its_row_may_round() -> None:
 
 
 def test_free_cycles_that_were_solved() -> None:
-    """2 m times what a row may be off, and the roundings of elimination, node by node."""
+    """2 m times what a row may be off, compounded, and the roundings of elimination by node."""
     component = np.array([0, 0, -1, 1, 0, 1, 2])
     sizes = [2, 4, 9, 1, 3, 2, 1]
     start = np.concatenate(([0], np.cumsum(sizes)))
@@ -84,11 +84,12 @@ def test_free_cycles_that_were_solved() -> None:
         assert found[2] == 0
         for nodes in ((0, 1, 4), (3, 5), (6,)):
             m, longest = len(nodes), max(sizes[node] for node in nodes)
-            of_rows = 2 * m * ((5 * (longest + 2) + longest) * ROUNDOFF + error)
+            off = Fraction((5 * (longest + 2) + longest) * ROUNDOFF + error)
+            of_rows = ((1 + off) / (1 - off)) ** m - 1
             steps = sum((2 * k + 1) * (k + 3) + 2 * k + 3 for k in range(m)) * ROUNDOFF
             for node in nodes:
-                assert found[node] >= of_rows + steps
-                assert found[node] <= of_rows + 1.2 * steps
+                assert Fraction(found[node]) >= of_rows + Fraction(steps)
+                assert Fraction(found[node]) <= of_rows * (1 + 2 * off) + Fraction(1.2 * steps)
     # The longest row of the free cycles counts, and is handed on to the rows that replace them.
     short = chain_of(np.arange(8), [7] * 7, np.full(7, 0.1))
     more = scaled(short, 1, 1, 0.0, (rows, component)).probability / 0.1 - 1
