@@ -257,9 +257,9 @@ def _met(case: Case, shown: Sequence[int]) -> list[Any]:
         if not at.size:
             found.append(0)
             continue
-        gaps = np.flatnonzero(np.diff(at) > 1) + 1
-        spans = [[int(part[0]), int(part[-1])] for part in np.split(at, gaps)]
-        found.append([float(often.sum()), int(at[np.argmax(often)]), spans])
+        gaps = np.flatnonzero(np.diff(at) > 1)
+        spans = np.column_stack((at[np.append(0, gaps + 1)], at[np.append(gaps, -1)]))
+        found.append([float(often.sum()), int(at[np.argmax(often)]), spans.tolist()])
     return found
 
 
