@@ -10,6 +10,7 @@ import pytest
 import tailpath as tp
 from tailpath.cli import main
 from tailpath.errors import FormatError, ModelError, OptionError
+from tailpath.model.ends import nearest
 
 HEADER = "state,action,next_state,probability,cost\n"
 
@@ -78,6 +79,23 @@ def test_a_slip_in_a_next_state_is_asked_about(tmp_path):
     for table in both(tmp_path, text):
         notes = tp.read(table).notes
         assert "the goal 'statoin' has no rows; did you mean 'station'?" in notes
+
+
+def test_a_letter_for_a_digit_is_asked_about_and_the_true_goal_is_not(tmp_path):
+    rows = "".join(f"Ort{k},x,Ort{k + 1},1,2\n" for k in range(29))
+    rows += "Ort27,y,Ort29,1,5\nOrt18,y,Ort2O,1,3\n"
+    said = "did you mean 'Ort20'?"
+    for table in both(tmp_path, HEADER + rows):
+        notes = [note for note in tp.read(table).notes if "did you mean" in note]
+        assert notes == [f"the goal 'Ort2O' has no rows; {said}"]
+    for refusal in refusals(tmp_path, HEADER + rows, goals=["Ort29"]):
+        assert refusal.endswith(f"state 'Ort2O' has no choices and is not a goal; {said}")
+
+
+def test_of_names_as_close_the_most_used_is_meant():
+    uses = {"Bern": 2, "Berlin": 9, "Kern": 7}
+    assert nearest("Xern", uses) == "Kern" and nearest("bern", uses) == "Bern"
+    assert nearest("Brelin", uses) == "Berlin" and nearest("Paris", uses) is None
 
 
 def test_numbered_names_are_no_slips():
