@@ -121,15 +121,18 @@ Deutz;Bonn;Auto;1;30;1
 NAMES = ("Von", "Aktion", "Nach", "Wahrscheinlichkeit", "Minuten")
 
 
-def test_german_headers_are_named_at_once_in_a_line_to_be_completed(tmp_path, capsys):
+def test_german_headers_are_named_at_once_in_a_line_to_be_copied(tmp_path, capsys):
     path = tmp_path / "roads.csv"
     path.write_text(ROADS, encoding="utf-8")
     assert main(["info", str(path)]) == 2
     said = capsys.readouterr().err
     assert "Von, Nach, Aktion, Wahrscheinlichkeit, Minuten, Maut" in said
-    assert "--column state=NAME --column next_state=NAME --column cost=NAME" in said
-    # Left out, the roads to a place would be taken for one.
-    assert "--column action=NAME --column probability=NAME" in said
+    assert (
+        "by their cells these may be (columns={'state': 'Von', 'next_state': 'Nach', 'cost':"
+        " 'Minuten', 'action': 'Aktion', 'probability': 'Wahrscheinlichkeit'}, --column state=Von"
+        " --column next_state=Nach --column cost=Minuten --column action=Aktion"
+        " --column probability=Wahrscheinlichkeit)"
+    ) in said
     columns = dict(zip(("state", "action", "next_state", "probability", "cost"), NAMES))
     flags = [part for pair in columns.items() for part in ("--column", "=".join(pair))]
     assert main(["info", str(path), *flags]) == 0
@@ -139,6 +142,37 @@ def test_german_headers_are_named_at_once_in_a_line_to_be_completed(tmp_path, ca
         tp.SSP.from_table(frame)
     in_memory, in_file = tp.SSP.from_table(frame, columns=columns), tp.read(path, columns=columns)
     assert in_memory.fingerprint == in_file.fingerprint
+
+
+@pytest.mark.parametrize(
+    ("text", "proposal"),
+    [
+        # No cell is shared: state, action, next state, in this order.
+        (
+            "Ort,Weg,Ziel,Zeit\na,x,b,3\na,y,b,4\n",
+            "state=Ort --column next_state=Ziel",
+        ),
+        # One name is known, the other has most cells in common with it.
+        ("from,Weg,Ziel,Zeit\na,x,b,3\nb,y,c,4\n", "next_state=Ziel --column cost=Zeit"),
+        # 0.5 and 0.25 are no probabilities.
+        (
+            "Ort,Weg,Ziel,Anteil\na,x,b,0.5\nb,y,c,0.25\n",
+            "next_state=Ziel --column cost=Anteil --column action=Weg)",
+        ),
+        # Of two, the second may be the action.
+        ("Ort,Weg,Zeit\na,x,3\nb,y,4\n", "state=NAME --column next_state=NAME --column cost=NAME"),
+        # Numbers may be states or anything else: nothing is proposed.
+        ("u,v,w\n1,2,3\n2,3,1\n", "state=NAME --column next_state=NAME --column cost=NAME"),
+        ("u,v,w\n", "state=NAME --column next_state=NAME --column cost=NAME"),
+        ("u,u,w\na,b,1\n", "state=NAME --column next_state=NAME --column cost=NAME"),
+    ],
+)
+def test_columns_are_proposed_by_their_cells(text, proposal, tmp_path):
+    (tmp_path / "m.csv").write_text(text)
+    with pytest.raises(FormatError, match=r"no column for the") as refused:
+        tp.read(tmp_path / "m.csv")
+    assert proposal in str(refused.value)
+    assert ("by their cells" in str(refused.value)) == ("NAME" not in proposal)
 
 
 GERMAN = "from;action;to;p;time\nKöln;Bahn;Bonn;0,25;20,5\nKöln;Bahn;Bonn;75 %;18\n"

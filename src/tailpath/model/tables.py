@@ -9,6 +9,7 @@ its rows, and noted.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import chain, compress
 from typing import Any, NamedTuple
 
@@ -26,6 +27,7 @@ from tailpath.model.cells import (
 )
 from tailpath.model.columns import COST_COLUMNS, INTERVALS, NONE
 from tailpath.model.ends import GAINS, MANY, StartAndGoals, nearest, note_typos, start_and_goals
+from tailpath.model.guesses import guessed
 from tailpath.model.outcomes import ROW_TOLERANCE, CostRule, Name, OutcomeColumns, can_happen
 from tailpath.texts import did_you_mean
 
@@ -60,7 +62,8 @@ def outcomes_of_table(
     a count of 1; with `rewards`, numbers are gains. `rule(sign)` makes costs of numbers that are
     costs of this sign.
     """
-    called, faults = table.called(chosen, intervals), Faults(table)
+    called = table.called(chosen, intervals, partial(guessed, table))
+    faults = Faults(table)
     columns = table.columns(called, faults)
     _check_lengths(columns, called, faults)
     states, (state, target) = _numbered(table, faults, columns, "state", "next_state")
