@@ -11,7 +11,7 @@ import numpy as np
 
 from tailpath.errors import LimitExceededError
 from tailpath.evaluation.distribution import CostDistribution
-from tailpath.evaluation.evaluate import evaluate
+from tailpath.evaluation.evaluate import evaluate_inside
 from tailpath.graph import Array, FloatArray, IntArray
 from tailpath.model.ssp import SSP
 from tailpath.options import warn_caller
@@ -39,8 +39,7 @@ class Followed:
 
     @cached_property
     def costs(self) -> CostDistribution:
-        costs: CostDistribution = evaluate(self.ssp, self.policy, self.alpha)
-        return costs
+        return evaluate_inside(self.ssp, self.policy, self.alpha)
 
     @cached_property
     def chain(self) -> CostChain | None:
