@@ -425,13 +425,9 @@ def test_of_several_runs_the_first_is_told_and_each_has_a_line():
     for rank, run in enumerate(found):
         # Each of them is late by one detour; the step with it is where it turned bad.
         (late,) = (step for step in run if step.cost > 1)
-        wanted = [str(rank + 1), f"{run.probability:.6g}", f"{run.cost:g}", "4"]
-        assert lines[header + 2 + rank].split() == [
-            *wanted,
-            f"{late.state},",
-            "go:",
-            f"{late.cost:g}",
-        ]
+        wanted = f"{rank + 1} {run.probability:.6g} {run.cost:g} 4"
+        wanted += f" {late.state}, go -> {late.next_state}: {late.cost:g}"
+        assert lines[header + 2 + rank].split() == wanted.split()
 
 
 def test_a_typical_run_that_is_everywhere_once_is_most_often_nowhere():

@@ -246,7 +246,7 @@ class WorstRuns(Shown, Series[Trace]):
             assert isinstance(table, Table)
             content += [Table(table.headers, table.rows, f"worst run 1: {table.title}"), *more]
         if len(self) > 1 or (len(self) and self.typical is not None):
-            content.append(self._in_lines())
+            content += [self._in_lines(), "all steps: .runs[0], .runs[1], .. or --steps"]
         if not len(self):
             content += self._without_runs()
         if self.blame and not self.simulated:
@@ -264,7 +264,7 @@ class WorstRuns(Shown, Series[Trace]):
         return Table(
             ["run", "probability", "cost", "steps", "turns bad most"],
             rows,
-            "the most probable runs beyond VaR (steps: .runs[0], .runs[1], .. or --steps)",
+            "the most probable runs beyond VaR",
         )
 
     def _lost(self, run: Trace) -> str:
@@ -277,7 +277,8 @@ class WorstRuns(Shown, Series[Trace]):
             return turns.get((step.state, step.action, step.next_state, step.cost), 0.0), step.cost
 
         worst = max(run, key=how_bad)
-        return f"{name(worst.state)}, {name(worst.action)}: {number(worst.cost)}"
+        step = f"{name(worst.state)}, {name(worst.action)} -> {name(worst.next_state)}"
+        return f"{step}: {number(worst.cost)}"
 
     def _without_runs(self) -> Content:
         """Why no run is told; where each is too improbable, the shape of one."""
