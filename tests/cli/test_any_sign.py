@@ -46,7 +46,7 @@ def test_numbers_are_those_of_costs_as_given(capsys, bets, tmp_path):
     assert "costs                -10 to 5" in run(capsys, "info", *bets).out
     told = run(capsys, "explain", bets[0], "expected", *bets[1:], "--alpha", "0.6").out
     assert "cost 5" in told and "-10" in told
-    assert run(capsys, "page", *bets, "--alpha", "0.5", "--out", tmp_path / "page.html").code == 0
+    assert run(capsys, "page", *bets, "--alpha", "0.5", "-o", tmp_path / "page.html").code == 0
     assert run(capsys, "convert", *bets, tmp_path / "bets.json").code == 0
     assert run(capsys, "info", tmp_path / "bets.json", "--json").json["costs"]["min"] == -10
 

@@ -191,3 +191,20 @@ def test_a_search_that_is_slow_says_why(monkeypatch):
     with pytest.warns(tp.TailpathWarning, match=r"no common unit.*grid of 0\.001") as found:
         tp.evaluate(ssp, {"s": "a"}, 0.01)
     assert [each.filename for each in found] == [__file__]
+
+
+def test_inside_of_another_verb_an_interrupt_is_a_plain_one(monkeypatch):
+    """The CVaR of a policy on the way says nothing about the frontier."""
+    ask = tp.CVaR(0.05)
+    ssp = tp.SSP.from_outcomes([("s", "a", "s", 0.5, 1), ("s", "a", "g", 0.5, 1)], "s", ["g"])
+
+    def stopped(*_):
+        raise EvaluationInterrupted("interrupted with 0.3 of the probability arrived", (1, 2))
+
+    monkeypatch.setattr("tailpath.evaluation.evaluate.evaluate_request", stopped)
+    with pytest.raises(EvaluationInterrupted):
+        tp.evaluate(ssp, {"s": "a"}, 0.05)
+    for verb in (tp.frontier, tp.page):
+        with pytest.raises(KeyboardInterrupt) as caught:
+            verb(ssp, *([ask] if verb is tp.frontier else ["unwritten.html"]))
+        assert not isinstance(caught.value, EvaluationInterrupted) and not str(caught.value)

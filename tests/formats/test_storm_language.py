@@ -212,6 +212,20 @@ def test_properties_that_say_no_goal_or_are_not_there(model, storm):
         tp.read(path, **options | {"property": "no"})
 
 
+def test_properties_are_offered_where_no_label_says_the_goal(model, storm):
+    path = model()
+    path.with_suffix(".props").write_text(PROPERTIES)
+    with pytest.raises(FormatError) as refused:
+        tp.read(path, constants={"N": 2})
+    assert str(refused.value).endswith(
+        "m.prism: no label 'goal'; choose goal and cost with --property NAME (property=) among:"
+        " quick, late, steps, mean; or the goal with --goal LABEL (goal=) among: deadlock, done"
+    )
+    path.with_suffix(".props").write_text("no property")
+    with pytest.raises(FormatError, match="no label 'goal'; choose the goal with --goal LABEL"):
+        tp.read(path, constants={"N": 2})
+
+
 def test_a_property_of_jani(model, storm):
     reach = {"op": "=", "left": "s", "right": 2}
     values = {"op": "Emin", "exp": "r", "accumulate": ["steps"], "reach": reach}

@@ -10,6 +10,7 @@ import pytest
 import tailpath as tp
 from tailpath.cli import main
 from tailpath.errors import FormatError, ModelError, OptionError
+from tailpath.model.ends import nearest
 
 HEADER = "state,action,next_state,probability,cost\n"
 
@@ -80,6 +81,23 @@ def test_a_slip_in_a_next_state_is_asked_about(tmp_path):
         assert "the goal 'statoin' has no rows; did you mean 'station'?" in notes
 
 
+def test_a_letter_for_a_digit_is_asked_about_and_the_true_goal_is_not(tmp_path):
+    rows = "".join(f"Ort{k},x,Ort{k + 1},1,2\n" for k in range(29))
+    rows += "Ort27,y,Ort29,1,5\nOrt18,y,Ort2O,1,3\n"
+    said = "did you mean 'Ort20'?"
+    for table in both(tmp_path, HEADER + rows):
+        notes = [note for note in tp.read(table).notes if "did you mean" in note]
+        assert notes == [f"the goal 'Ort2O' has no rows; {said}"]
+    for refusal in refusals(tmp_path, HEADER + rows, goals=["Ort29"]):
+        assert refusal.endswith(f"state 'Ort2O' has no choices and is not a goal; {said}")
+
+
+def test_of_names_as_close_the_most_used_is_meant():
+    uses = {"Bern": 2, "Berlin": 9, "Kern": 7}
+    assert nearest("Xern", uses) == "Kern" and nearest("bern", uses) == "Bern"
+    assert nearest("Brelin", uses) == "Berlin" and nearest("Paris", uses) is None
+
+
 def test_numbered_names_are_no_slips():
     table = {"from": ["city1", "city1"], "to": ["city2", "city3"], "time": [1, 2]}
     assert not any("did you mean" in note for note in tp.SSP.from_table(table).notes)
@@ -103,15 +121,18 @@ Deutz;Bonn;Auto;1;30;1
 NAMES = ("Von", "Aktion", "Nach", "Wahrscheinlichkeit", "Minuten")
 
 
-def test_german_headers_are_named_at_once_in_a_line_to_be_completed(tmp_path, capsys):
+def test_german_headers_are_named_at_once_in_a_line_to_be_copied(tmp_path, capsys):
     path = tmp_path / "roads.csv"
     path.write_text(ROADS, encoding="utf-8")
     assert main(["info", str(path)]) == 2
     said = capsys.readouterr().err
     assert "Von, Nach, Aktion, Wahrscheinlichkeit, Minuten, Maut" in said
-    assert "--column state=NAME --column next_state=NAME --column cost=NAME" in said
-    # Left out, the roads to a place would be taken for one.
-    assert "--column action=NAME --column probability=NAME" in said
+    assert (
+        "by their cells these may be (columns={'state': 'Von', 'next_state': 'Nach', 'cost':"
+        " 'Minuten', 'action': 'Aktion', 'probability': 'Wahrscheinlichkeit'}, --column state=Von"
+        " --column next_state=Nach --column cost=Minuten --column action=Aktion"
+        " --column probability=Wahrscheinlichkeit)"
+    ) in said
     columns = dict(zip(("state", "action", "next_state", "probability", "cost"), NAMES))
     flags = [part for pair in columns.items() for part in ("--column", "=".join(pair))]
     assert main(["info", str(path), *flags]) == 0
@@ -121,6 +142,37 @@ def test_german_headers_are_named_at_once_in_a_line_to_be_completed(tmp_path, ca
         tp.SSP.from_table(frame)
     in_memory, in_file = tp.SSP.from_table(frame, columns=columns), tp.read(path, columns=columns)
     assert in_memory.fingerprint == in_file.fingerprint
+
+
+@pytest.mark.parametrize(
+    ("text", "proposal"),
+    [
+        # No cell is shared: state, action, next state, in this order.
+        (
+            "Ort,Weg,Ziel,Zeit\na,x,b,3\na,y,b,4\n",
+            "state=Ort --column next_state=Ziel",
+        ),
+        # One name is known, the other has most cells in common with it.
+        ("from,Weg,Ziel,Zeit\na,x,b,3\nb,y,c,4\n", "next_state=Ziel --column cost=Zeit"),
+        # 0.5 and 0.25 are no probabilities.
+        (
+            "Ort,Weg,Ziel,Anteil\na,x,b,0.5\nb,y,c,0.25\n",
+            "next_state=Ziel --column cost=Anteil --column action=Weg)",
+        ),
+        # Of two, the second may be the action.
+        ("Ort,Weg,Zeit\na,x,3\nb,y,4\n", "state=NAME --column next_state=NAME --column cost=NAME"),
+        # Numbers may be states or anything else: nothing is proposed.
+        ("u,v,w\n1,2,3\n2,3,1\n", "state=NAME --column next_state=NAME --column cost=NAME"),
+        ("u,v,w\n", "state=NAME --column next_state=NAME --column cost=NAME"),
+        ("u,u,w\na,b,1\n", "state=NAME --column next_state=NAME --column cost=NAME"),
+    ],
+)
+def test_columns_are_proposed_by_their_cells(text, proposal, tmp_path):
+    (tmp_path / "m.csv").write_text(text)
+    with pytest.raises(FormatError, match=r"no column for the") as refused:
+        tp.read(tmp_path / "m.csv")
+    assert proposal in str(refused.value)
+    assert ("by their cells" in str(refused.value)) == ("NAME" not in proposal)
 
 
 GERMAN = "from;action;to;p;time\nKöln;Bahn;Bonn;0,25;20,5\nKöln;Bahn;Bonn;75 %;18\n"

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 
 import tailpath as tp
 from tailpath.errors import ModelError, OptionError
+from tailpath.policies.checks import decide
+from tailpath.show.followed import Followed
 from tests import strategies
 from tests.reference import Model, to_ssp
 from tests.show.listing import all_runs, excess_of, policies_of_every_kind, var_of
@@ -404,8 +406,28 @@ def test_likely_runs_that_are_few_of_all_come_with_a_typical_one():
     assert found.typical.cost > found.var and found.typical.steps not in [r.steps for r in found]
     text = str(found)
     assert "which all runs beyond VaR have" in text and "a typical run beyond VaR" in text
-    assert text.index("a typical run") < text.index("worst run 1"), "the typical one comes first"
-    assert max(len(part.splitlines()) for part in text.split("\n\n")) < 30  # no run fills a screen
+    assert text.index("a typical run") < text.index("the most probable runs beyond VaR")
+    assert "worst run 1" not in text
+    table = text[text.index("the most probable runs beyond VaR") :].split("\n\n")[0].splitlines()
+    assert len(table) == 3 + len(found)  # a line each
+    first = found[0]
+    wanted = ["1", f"{first.probability:.6g}", f"{first.cost:g}", str(len(first))]
+    assert table[3].split()[:4] == wanted
+
+
+def test_of_several_runs_the_first_is_told_and_each_has_a_line():
+    rows = [(i, "go", i + 1, p, c) for i in range(4) for p, c in ((0.9, 1), (0.1, 7 + i))]
+    ssp = tp.SSP.from_outcomes(rows, 0, [4])
+    text = str(found := tp.worst_runs(ssp, dict.fromkeys(range(4), "go"), 0.3, 3))
+    assert found.typical is None and text.count("paid so far") == 1
+    lines = text.splitlines()
+    (header,) = (k for k, line in enumerate(lines) if line.endswith("turns bad most"))
+    for rank, run in enumerate(found):
+        # Each of them is late by one detour; the step with it is where it turned bad.
+        (late,) = (step for step in run if step.cost > 1)
+        wanted = f"{rank + 1} {run.probability:.6g} {run.cost:g} 4"
+        wanted += f" {late.state}, go -> {late.next_state}: {late.cost:g}"
+        assert lines[header + 2 + rank].split() == wanted.split()
 
 
 def test_a_typical_run_that_is_everywhere_once_is_most_often_nowhere():
@@ -430,3 +452,15 @@ def test_the_same_step_again_and_again_is_one_row():
         ["a", "go", "2", "b", "10"],
         ["b", "on", "1", "c", "11"],
     ]
+
+
+@given(data=st.data())
+def test_what_is_taken_at_a_node_is_what_the_policy_says(data):
+    """The transitions of a chain know it, and where one of several is drawn the policy is asked."""
+    model = data.draw(strategies.acyclic_models())
+    ssp, policy = to_ssp(model), data.draw(policies_of_every_kind(model))
+    followed = Followed(ssp, policy)
+    for node, state in enumerate(followed.chain.state.tolist()):
+        said = decide(ssp, followed.policy, state, followed.memories[node])
+        assert followed.decision(node) == said
+        assert (followed.sole[node] >= 0) == (len(said) == 1)

@@ -260,6 +260,21 @@ def test_of_a_deadline_of_45_there_are_45_left(tmp_path, capsys):
     )
 
 
+def test_charts_label_only_arrows_that_have_something_to_say():
+    rows = [("a", "go", "b", 0.5, 1), ("a", "go", "c", 0.5, 1), ("b", "on", "c", 1, 1)]
+    ssp = tp.SSP.from_outcomes(rows, "a", ["c"])
+    table = tp.MarkovPolicy({"a": "go", "b": "on"}).table(ssp)
+    arrows = [line.strip() for line in table.to_dot().splitlines() if "->" in line]
+    assert arrows == [
+        "s0 -> a0;",
+        'a0 -> s1 [label="0.5"];',
+        'a0 -> s2 [label="0.5"];',
+        "s1 -> a1;",
+        "a1 -> s2;",
+    ]
+    assert "||" not in table.to_mermaid()
+
+
 def test_a_table_tells_how_far_it_has_come(monkeypatch):
     """Where levels of cost are swept."""
     monkeypatch.setattr("tailpath.show.visits.AT_A_TIME", 2**12)

@@ -234,7 +234,15 @@ def _draw(
 
 
 @click.command(cls=ManyAlphas)
-@click.option("--out", type=out_file(".html", ".htm"), required=True, help="The page to write.")
+@click.option(
+    "-o",
+    "--out",
+    "--output",
+    "out",
+    type=out_file(".html", ".htm"),
+    required=True,
+    help="The page to write.",
+)
 @several_alphas(PAGE_ALPHAS)
 @under(
     "What is shown",

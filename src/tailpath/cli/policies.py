@@ -337,9 +337,10 @@ def diff_command(ssp: SSP, source: str, first: str, second: str, alpha: float, m
 @click.option("--alpha", type=ALPHA, required=True, help="Mass of the worst tail.")
 @click.option("--runs", type=WholeNumber(0), default=3, help="The most probable runs beyond VaR.")
 @most_option(10, "How many outcomes to show.")
+@click.option("--steps", is_flag=True, help="All steps of every run.")
 @reported
 def explain_command(
-    ssp: SSP, source: str, policy: str, alpha: float, runs: int, most: int
+    ssp: SSP, source: str, policy: str, alpha: float, runs: int, most: int, steps: bool
 ) -> Output:
     """Show the most probable runs of a POLICY that cost more than VaR, exactly, and what causes the
     excess.
@@ -368,4 +369,5 @@ def explain_command(
         "typical": None if found.typical is None else found.typical._summary,
         "blame": [row._asdict() for row in found.blame],
     }
-    return record, found.as_text(terminal_width(), most)
+    every = [run.as_text(terminal_width(), len(run)) for run in found] if steps else []
+    return record, "\n\n".join([found.as_text(terminal_width(), most), *every])

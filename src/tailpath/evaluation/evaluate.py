@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from tailpath.errors import LimitExceededError, OptionError
+from tailpath.errors import EvaluationInterrupted, LimitExceededError, OptionError
 from tailpath.evaluation.band import evaluate_band
 from tailpath.evaluation.budget import budget_engine, without_spare_budget
 from tailpath.evaluation.discount import DiscountEngine
@@ -166,6 +166,17 @@ def evaluate(
     )
 
 
+def evaluate_inside(ssp: SSP, policy: Any, alpha: float, **options: Any) -> CostDistribution:
+    """`evaluate` inside another verb: an interrupt is a plain one, since what is known of these
+    costs does not answer what was asked for.
+    """
+    try:
+        found: CostDistribution = evaluate(ssp, policy, alpha, **options)
+    except EvaluationInterrupted:
+        raise KeyboardInterrupt from None
+    return found
+
+
 def evaluate_for(
     ssp: SSP, policy: Any, measures: Iterable[Any], max_nodes: int | None = None
 ) -> CostDistribution:
@@ -175,7 +186,7 @@ def evaluate_for(
     wanted = list(measures)
     alpha = min([1.0, *(measure.finest_alpha for measure in wanted)])
     cost = max([-math.inf, *(measure.farthest_cost for measure in wanted)])
-    again = partial(evaluate, ssp, policy, max_nodes=max_nodes)
+    again = partial(evaluate_inside, ssp, policy, max_nodes=max_nodes)
     return reaching(again(alpha=alpha), cost, lambda finer: again(alpha=finer))
 
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tailpath.errors import FormatError, OptionError
-from tailpath.formats.files import read_bytes, read_text, shorten
+from tailpath.formats.files import brief, read_bytes, read_text, shorten
 from tailpath.formats.labelled import DEFAULT_GOAL, to_ssp
 from tailpath.formats.outcomes import cost_rule
 from tailpath.formats.registry import Reading
@@ -82,6 +82,14 @@ def read(path: str, reading: Reading, limits: StormLimits = LIMITS) -> Any:
         label = answer["labels"].get(text) if isinstance(text, str) else None
         return text if text in model.labels or label not in model.labels else label
 
+    known = answer["properties"]
+    if reading.goal is None and not chosen and DEFAULT_GOAL not in model.labels and known:
+        message = (
+            f"{path}: no label {DEFAULT_GOAL!r}; choose goal and cost with --property NAME"
+            f" (property=) among: {', '.join(known)}; or the goal with --goal LABEL (goal=) among:"
+            f" {', '.join(model.labels)}"
+        )
+        raise FormatError(brief(message))
     reading = replace(
         reading,
         goal=labelled(goal or chosen["goal"]),

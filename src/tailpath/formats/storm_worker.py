@@ -12,7 +12,8 @@ and removes the folder.
     request   {"path", "constants", "expressions": [..], "property", "bytes", "states", "folder"} on
               one line
     answer    folder/model.umb and folder/answer.json: {"names", "labels": {expression: label},
-              "property": {"formula", "goal", "cost", ..}}, or {"error"} or {"missing": [constants]}
+              "property": {"formula", "goal", "cost", ..}, "properties": [names]}, or {"error"} or
+              {"missing": [constants]}
 """
 
 from __future__ import annotations
@@ -123,7 +124,12 @@ def build(request: dict[str, Any]) -> dict[str, Any]:
     if model.nr_states > request["states"]:
         raise Refusal(f"Storm found {model.nr_states} states; the limit is {request['states']}")
     stormpy.io.export_to_umb(model, os.path.join(request["folder"], "model.umb"))
-    return {"names": names_of(model, program), "labels": labels, "property": chosen}
+    return {
+        "names": names_of(model, program),
+        "labels": labels,
+        "property": chosen,
+        "properties": properties_with_goals(program, request["path"]),
+    }
 
 
 def explore_program(program: Any, formulas: list[Any], path: str) -> Any:
@@ -225,10 +231,8 @@ def parse_program(path: str, folder: str) -> Any:
     return stormpy.parse_prism_program(path_name)
 
 
-def property_of(program: Any, path: str, name: str | None) -> dict[str, Any]:
-    """The parts of a property, found by name in a JANI model or in the file beside a program."""
-    if name is None:
-        return {}
+def formulas_of(program: Any, path: str) -> dict[str, str]:
+    """The properties of a JANI model, or those in the file beside a program."""
     stem, suffix = os.path.splitext(path)
     files = [f"{stem}.{ending}" for ending in ("props", "pctl", "csl")]
     beside = next(filter(os.path.exists, files), None)
@@ -239,7 +243,23 @@ def property_of(program: Any, path: str, name: str | None) -> dict[str, Any]:
     else:
         with open(beside, encoding="utf-8-sig") as stream:
             found = stormpy.parse_properties(stream.read(), program)
-    formulas = {each.get_name(): str(each.get_raw_formula()) for each in found}
+    return {each.get_name(): str(each.get_raw_formula()) for each in found}
+
+
+def properties_with_goals(program: Any, path: str) -> list[str]:
+    """The names of the properties that could be asked for; none if they cannot be read."""
+    try:
+        formulas = formulas_of(program, path)
+    except Exception:  # Storm has no common type of errors
+        return []
+    return [name for name, formula in formulas.items() if _PROPERTY.fullmatch(formula)]
+
+
+def property_of(program: Any, path: str, name: str | None) -> dict[str, Any]:
+    """The parts of a property, found by name in a JANI model or in the file beside a program."""
+    if name is None:
+        return {}
+    formulas = formulas_of(program, path)
     if name not in formulas:
         raise Refusal(f"no property {name!r}; choose among: {', '.join(formulas) or '(none)'}")
     match = _PROPERTY.fullmatch(formulas[name])

@@ -32,6 +32,7 @@ from tailpath.formats.text_files import TextFile, read_at_once
 from tailpath.formats.writing import encode_name
 from tailpath.graph import Array, FloatArray
 from tailpath.model.cells import Categorical, Faults, OutcomeTable
+from tailpath.model.columns import Guess, no_guess
 from tailpath.model.ssp import Name
 from tailpath.registers import module_of
 
@@ -61,9 +62,11 @@ class FileTable(OutcomeTable):
                 f"{path}:1: a table with idoutcome describes a robust model, which cannot be read"
             )
 
-    def called(self, chosen: Mapping[str, Any], intervals: bool) -> dict[str, Any]:
+    def called(
+        self, chosen: Mapping[str, Any], intervals: bool, guess: Guess = no_guess
+    ) -> dict[str, Any]:
         try:
-            return super().called(chosen, intervals)
+            return super().called(chosen, intervals, guess)
         except ModelError as error:
             raise FormatError(f"{self.path}:1: {brief(str(error))}") from None
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from tailpath.errors import ModelError, TailpathError
 from tailpath.graph import Array, BoolArray, FloatArray, IntArray
-from tailpath.model.columns import columns_called
+from tailpath.model.columns import Guess, columns_called, no_guess
 from tailpath.model.cost_units import as_fraction, common_unit
 from tailpath.model.durations import shares_of_law
 from tailpath.model.outcomes import Name
@@ -66,9 +66,11 @@ class OutcomeTable:
     #: Whether a comma in a number can only be a decimal one.
     decimal_commas = False
 
-    def called(self, chosen: Mapping[str, Any], intervals: bool) -> dict[str, Any]:
+    def called(
+        self, chosen: Mapping[str, Any], intervals: bool, guess: Guess = no_guess
+    ) -> dict[str, Any]:
         """The name of each column."""
-        return columns_called(self.names, chosen, intervals)
+        return columns_called(self.names, chosen, intervals, guess)
 
     def columns(self, called: Mapping[str, Any], faults: Faults) -> dict[str, Categorical]:
         """The cells of the columns with these names."""

@@ -5,7 +5,7 @@ leads to.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from shlex import quote
 from types import MappingProxyType
 from typing import Any
@@ -38,16 +38,25 @@ INTERVALS = (("low", "high"), ("count",), ("probability",))
 
 #: No chosen columns.
 NONE: Mapping[str, Any] = MappingProxyType({})
+#: What the columns that are not found may be, given those that are.
+Guess = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+
+
+def no_guess(found: Mapping[str, Any]) -> Mapping[str, Any]:
+    return NONE
 
 
 def columns_called(
-    names: Iterable[Any], chosen: Mapping[str, Any] = NONE, intervals: bool = False
+    names: Iterable[Any],
+    chosen: Mapping[str, Any] = NONE,
+    intervals: bool = False,
+    guess: Guess = no_guess,
 ) -> dict[str, Any]:
     """Which of the names is which column: `{column: name}`, as `chosen` or by their words.
 
-    Raises ModelError if two names fit one column, or none fits a column that is needed. If several
-    columns hold probabilities, those with intervals are used if `intervals` is set, otherwise the
-    plain probability.
+    Raises ModelError if two names fit one column, or none fits a column that is needed; the message
+    then proposes what `guess` says. If several columns hold probabilities, those with intervals are
+    used if `intervals` is set, otherwise the plain probability.
     """
     names = list(names)
     found = {column: _chosen(column, name, names) for column, name in chosen.items()}
@@ -83,11 +92,14 @@ def columns_called(
         more = [each for each in ("action", "probability") if each not in found and not ways][
             :spare
         ]
-        hint = f"; {' and '.join(more)} may be left out" if more else ""
+        guesses = guess(found)
+        unknown = [each for each in more if each not in guesses]
+        hint = f"; {' and '.join(unknown)} may be left out" if unknown else ""
+        ask = "by their cells these may be" if guesses else "name yours"
         raise ModelError(
             f"no column for the {' or the '.join(missing)}{why} (docs/tables.md lists the"
-            f" accepted names); the columns are {listed(names)}; name yours"
-            f" {_how(dict.fromkeys([*missing, *more], 'NAME'))}{hint}"
+            f" accepted names); the columns are {listed(names)}; {ask}"
+            f" {_how({each: guesses.get(each, 'NAME') for each in (*missing, *more)})}{hint}"
         )
     return {column: found[column] for column in WORDS if column in found}
 

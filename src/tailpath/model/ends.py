@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
+from itertools import takewhile
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tailpath.errors import ModelError
-from tailpath.graph import Array, BoolArray
+from tailpath.graph import Array, BoolArray, IntArray
 from tailpath.model.outcomes import OutcomeColumns
 from tailpath.texts import count
 
@@ -19,6 +20,7 @@ GAINS = "costs are minus the rewards"
 #: With more states, names are not compared for typing errors.
 MANY = 2_000
 _DIGITS = re.compile("[0-9]+")
+_LOOKS = str.maketrans("oilszb", "011528")
 
 
 class StartAndGoals(NamedTuple):
@@ -92,16 +94,51 @@ def _goals_assumed(state: Array, leads_on: BoolArray, n_states: int) -> tuple[Bo
     )
 
 
-def note_typos(ends: StartAndGoals, states: Sequence[Any]) -> list[str]:
+def note_typos(ends: StartAndGoals, states: Sequence[Any], uses: IntArray) -> list[str]:
     """Notes on goals that were assumed, for lack of rows, and whose names are close to those of
-    other states: a typing error, unless only digits differ.
+    other states: a typing error, unless only digits differ, or the other is a goal that no more
+    rows name. `uses` counts the rows that name a state.
     """
-    goals = [states[k] for k in np.flatnonzero(ends.is_goal).tolist()] if ends.assumed else []
+    goals = np.flatnonzero(ends.is_goal).tolist() if ends.assumed else []
     if len(goals) < 2 or len(states) > MANY:
         return []
-    known, notes = [name for name in states if isinstance(name, str)], []
-    for goal in filter(known.__contains__, goals):
-        others = [name for name in known if _DIGITS.sub("", name) != _DIGITS.sub("", goal)]
-        for near in get_close_matches(goal, others, 1, 0.8):
-            notes.append(f"the goal {goal!r} has no rows; did you mean {near!r}?")
+    known, notes = {name: k for k, name in enumerate(states) if isinstance(name, str)}, []
+    for name, goal in ((states[goal], goal) for goal in goals if states[goal] in known):
+        others = {
+            other: int(uses[k])
+            for other, k in known.items()
+            if (not ends.is_goal[k] or uses[k] > uses[goal])
+            and _DIGITS.sub("", other) != _DIGITS.sub("", name)
+        }
+        near = nearest(name, others, 0.8)
+        if near is not None:
+            notes.append(f"the goal {name!r} has no rows; did you mean {near!r}?")
     return notes
+
+
+def nearest(name: str, uses: Mapping[str, int], cutoff: float = 0.6) -> str | None:
+    """The name that another was probably meant to be: one that looks alike, or else differs by one
+    letter, or else is close; of several, the one with the most uses.
+    """
+    near = get_close_matches(name, uses, max(len(uses), 1), cutoff)
+    near += [other for other in uses if _looks(other) == _looks(name) and other not in near]
+    rank = {other: k for k, other in enumerate(near)}
+
+    def how_near(other: str) -> tuple[bool, bool, int, int]:
+        alike = _looks(other) == _looks(name)
+        return alike, _one_letter(name, other), uses[other], -rank[other]
+
+    return max(near, key=how_near, default=None)
+
+
+def _looks(name: str) -> str:
+    """A name by its looks: no upper case, no spaces, and digits for letters that look like them."""
+    return "".join(name.casefold().split()).translate(_LOOKS)
+
+
+def _one_letter(one: str, other: str) -> bool:
+    """Whether one letter is another, missing or too many, or two have changed places."""
+    for _ in range(2):  # off with what they begin and end with alike
+        same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other)))
+        one, other = one[same:][::-1], other[same:][::-1]
+    return max(len(one), len(other)) <= 1 or (len(one) == 2 and one == other[::-1])

@@ -12,7 +12,7 @@ import numpy as np
 
 from tailpath.errors import ModelError, kind_of
 from tailpath.model.cells import Categorical, Faults, OutcomeTable
-from tailpath.model.columns import NONE, WORDS
+from tailpath.model.columns import NONE, WORDS, Guess, no_guess
 from tailpath.model.outcomes import Name, describe_outcome
 
 #: The kinds of the fourth entry of a row, and the columns that it fills.
@@ -51,7 +51,9 @@ class Rows(OutcomeTable):
                     f" {kind}, cost)"
                 ) from None
 
-    def called(self, chosen: Mapping[str, Any], intervals: bool) -> dict[str, Any]:
+    def called(
+        self, chosen: Mapping[str, Any], intervals: bool, guess: Guess = no_guess
+    ) -> dict[str, Any]:
         names = ("state", "action", "next_state", *COLUMNS[self.kind], "cost")
         return dict(zip(names, names))
 

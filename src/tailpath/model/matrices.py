@@ -10,6 +10,7 @@ import numpy as np
 from tailpath.errors import ModelError, OptionError
 from tailpath.graph import Array, FloatArray, owners
 from tailpath.model.cells import Categorical, Faults, OutcomeTable
+from tailpath.model.columns import Guess, no_guess
 from tailpath.model.outcomes import describe_outcome
 
 
@@ -76,7 +77,9 @@ class Matrices(OutcomeTable):
             order = order[amounts[row[order]] != never]
         self.cells = {name: column[order] for name, column in columns.items()}
 
-    def called(self, chosen: Mapping[str, Any], intervals: bool) -> dict[str, Any]:
+    def called(
+        self, chosen: Mapping[str, Any], intervals: bool, guess: Guess = no_guess
+    ) -> dict[str, Any]:
         return dict(zip(self.cells, self.cells))
 
     def columns(self, called: Mapping[str, Any], faults: Faults) -> dict[str, Categorical]:

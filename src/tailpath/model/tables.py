@@ -9,13 +9,14 @@ its rows, and noted.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import chain, compress
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tailpath.errors import ModelError, TailpathError
-from tailpath.graph import Array, BoolArray
+from tailpath.graph import Array, BoolArray, IntArray
 from tailpath.model.cells import (
     MOST_FAULTS,
     Categorical,
@@ -25,7 +26,8 @@ from tailpath.model.cells import (
     as_they_appear,
 )
 from tailpath.model.columns import COST_COLUMNS, INTERVALS, NONE
-from tailpath.model.ends import GAINS, MANY, StartAndGoals, note_typos, start_and_goals
+from tailpath.model.ends import GAINS, MANY, StartAndGoals, nearest, note_typos, start_and_goals
+from tailpath.model.guesses import guessed
 from tailpath.model.outcomes import ROW_TOLERANCE, CostRule, Name, OutcomeColumns, can_happen
 from tailpath.texts import did_you_mean
 
@@ -60,7 +62,8 @@ def outcomes_of_table(
     a count of 1; with `rewards`, numbers are gains. `rule(sign)` makes costs of numbers that are
     costs of this sign.
     """
-    called, faults = table.called(chosen, intervals), Faults(table)
+    called = table.called(chosen, intervals, partial(guessed, table))
+    faults = Faults(table)
     columns = table.columns(called, faults)
     _check_lengths(columns, called, faults)
     states, (state, target) = _numbered(table, faults, columns, "state", "next_state")
@@ -106,7 +109,7 @@ def outcomes_of_table(
     faults.refuse()
     notes = [GAINS] if costs.sign < 0 and costs.step_cost is None else []
     notes += [*_unread(table, called), *ends.notes, *checks.few_negative(ends.mask)]
-    notes += note_typos(ends, states)
+    notes += note_typos(ends, states, checks.uses)
     fields = {"notes": tuple(notes), "exact_unit": unit if costs.is_sign else None}
     counted = intervals and kinds in ((), ("count",))
     return TableOutcomes(*_named(rows, ends, states, actions, fields), counted)
@@ -248,6 +251,12 @@ class _Checked(NamedTuple):
     def _outcome(self, k: int) -> str:
         return f"{self._choice(k)} -> {self.states[self.rows.target[k]]!r}"
 
+    @property
+    def uses(self) -> IntArray:
+        """How many rows name each state."""
+        ends = np.concatenate((self.rows.state, self.rows.target))
+        return np.bincount(ends, minlength=len(self.states))
+
     def goals(self, is_goal: BoolArray) -> None:
         """Refuse rows of goals that lead on or cost something."""
         rows, states = self.rows, self.states
@@ -284,12 +293,14 @@ class _Checked(NamedTuple):
         begins[rows.state] = True
         alive = begins | ends.is_goal
         dead = ends.mask & ~alive[rows.target] & (rows.probabilities[-1] > 0)
-        known = list(compress(self.states, alive)) if len(self.states) <= MANY else []
+        known = zip(self.states, self.uses.tolist(), alive) if len(self.states) <= MANY else ()
+        uses = {str(name): used for name, used, there in known if there}
 
         def said(k: int) -> str:
             name = self.states[rows.target[k]]
-            hint = did_you_mean(name, known) or "; give it some, or make it a goal"
-            return f"state {name!r} has no choices and is not a goal{hint}"
+            near = nearest(str(name), uses)
+            hint = "give it some, or make it a goal" if near is None else f"did you mean {near!r}?"
+            return f"state {name!r} has no choices and is not a goal; {hint}"
 
         self._refuse(dead, said)
 

@@ -176,8 +176,8 @@ class Decisions(list[Row]):
         lines = [f"  s{k} [label={_quoted(name)}, style=rounded];" for k, name in enumerate(states)]
         for k, (source, label, action, targets) in enumerate(arrows):
             lines.append(f"  a{k} [label={_quoted(action)}];")
-            lines.append(f"  s{source} -> a{k} [label={_quoted(label)}];")
-            lines += [f"  a{k} -> s{t} [label={_quoted(chance)}];" for t, chance in targets]
+            lines.append(f"  s{source} -> a{k}{_labelled(label)};")
+            lines += [f"  a{k} -> s{t}{_labelled(chance)};" for t, chance in targets]
         return "\n".join(["digraph plan {", "  rankdir=LR; node [shape=box];", *lines, "}"])
 
     def write(self, path: str | os.PathLike[str], unit: str = "") -> None:
@@ -261,6 +261,10 @@ def _rules(table: Decisions, unit: str) -> list[str]:
 
 def _mermaid(text: str) -> str:
     return '"' + text.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;") + '"'
+
+
+def _labelled(label: str) -> str:
+    return f" [label={_quoted(label)}]" if label else ""
 
 
 def _bars(label: str) -> str:

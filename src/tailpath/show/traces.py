@@ -238,12 +238,15 @@ class WorstRuns(Shown, Series[Trace]):
         if len(self) and self.typical is not None:
             part = number(sum(run.probability for run in self), 2)
             every = number(self.chance, 3)
-            why = f"those below have {part} of {every}, which all runs beyond VaR have"
-            content += self._shape(why)
-        for rank, run in enumerate(self, 1):
-            table, *more = run._content(most)
+            content += self._shape(
+                f"the most probable runs have {part} of {every}, which all runs beyond VaR have"
+            )
+        elif len(self):
+            table, *more = self[0]._content(most)
             assert isinstance(table, Table)
-            content += [Table(table.headers, table.rows, f"worst run {rank}: {table.title}"), *more]
+            content += [Table(table.headers, table.rows, f"worst run 1: {table.title}"), *more]
+        if len(self) > 1 or (len(self) and self.typical is not None):
+            content += [self._in_lines(), "all steps: .runs[0], .runs[1], .. or --steps"]
         if not len(self):
             content += self._without_runs()
         if self.blame and not self.simulated:
@@ -251,6 +254,31 @@ class WorstRuns(Shown, Series[Trace]):
         if self.blame:
             content += self._blamed("where the excess is paid", "share", most)
         return content
+
+    def _in_lines(self) -> Table:
+        """A line for each run, so that several do not fill a screen."""
+        rows = [
+            (rank, run.probability, run.cost, len(run), self._lost(run))
+            for rank, run in enumerate(self, 1)
+        ]
+        return Table(
+            ["run", "probability", "cost", "steps", "turns bad most"],
+            rows,
+            "the most probable runs beyond VaR",
+        )
+
+    def _lost(self, run: Trace) -> str:
+        """The step of a run after which it is worst off, compared with before: by its share in
+        `blame`, which is for all runs, or else by its cost.
+        """
+        turns = {row[:4]: row.setback / row.slope for row in self.blame}
+
+        def how_bad(step: Step) -> tuple[float, float]:
+            return turns.get((step.state, step.action, step.next_state, step.cost), 0.0), step.cost
+
+        worst = max(run, key=how_bad)
+        step = f"{name(worst.state)}, {name(worst.action)} -> {name(worst.next_state)}"
+        return f"{step}: {number(worst.cost)}"
 
     def _without_runs(self) -> Content:
         """Why no run is told; where each is too improbable, the shape of one."""

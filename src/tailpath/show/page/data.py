@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tailpath.errors import ModelError, OptionError
-from tailpath.evaluation.evaluate import evaluate
+from tailpath.evaluation.evaluate import evaluate_inside
 from tailpath.graph import Array, FloatArray, members
 from tailpath.methods.comparison import Update, given_row
 from tailpath.methods.method import Plan, find_method
@@ -257,9 +257,9 @@ def _met(case: Case, shown: Sequence[int]) -> list[Any]:
         if not at.size:
             found.append(0)
             continue
-        gaps = np.flatnonzero(np.diff(at) > 1) + 1
-        spans = [[int(part[0]), int(part[-1])] for part in np.split(at, gaps)]
-        found.append([float(often.sum()), int(at[np.argmax(often)]), spans])
+        gaps = np.flatnonzero(np.diff(at) > 1)
+        spans = np.column_stack((at[np.append(0, gaps + 1)], at[np.append(gaps, -1)]))
+        found.append([float(often.sum()), int(at[np.argmax(often)]), spans.tolist()])
     return found
 
 
@@ -358,7 +358,7 @@ def _frontiers(
                 return [sorted(points) for points in found], number
             progress(f"the frontier at alpha {alpha:g}")
             both = f"{1 - weight!r} * mean + {weight!r} * cvar({alpha!r})"
-            costs = evaluate(ssp, solve(ssp, both).policy, alpha)
+            costs = evaluate_inside(ssp, solve(ssp, both).policy, alpha)
             points.add((costs.mean, costs.cvar(alpha)))
     return [sorted(points) for points in found], len(WEIGHTS)
 
