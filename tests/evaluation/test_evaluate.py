@@ -140,6 +140,22 @@ def test_alpha_equal_to_a_tail_mass() -> None:
         assert found.var(1.0) == 1
 
 
+@pytest.mark.parametrize("more", ["0.00000000000025", "-0.00000000000025", "0.0000000000004"])
+def test_a_tail_close_to_alpha_has_the_least_of_both_costs(more: str) -> None:
+    """P(Z > 1) is alpha but for some 1e-13, which counts as equal for VaR and not for CVaR."""
+    above = Fraction("0.25") + Fraction(more)
+    rows = [("s", "a", "g", p, c) for p, c in ((Fraction("0.5") - Fraction(more), 1), (above, 40))]
+    rows.append(("s", "a", "g", Fraction("0.25"), 20))
+    ssp = tp.SSP.from_outcomes([(*row[:3], float(row[3]), row[4]) for row in rows], "s", ["g"])
+    beyond = {w: sum(p * max(c - w, 0) for *_, p, c in rows) for w in (1, 20)}
+    truth = min(w + 2 * excess for w, excess in beyond.items())
+    for engine, heuristic in ENGINES:
+        found = tp.evaluate(ssp, {"s": "a"}, 0.3, engine=engine, heuristic=heuristic)
+        low, high = found.bounds(0.5)
+        assert found.var(0.5) == 1
+        assert low <= found.cvar(0.5) <= high and low <= truth <= high
+
+
 def test_start_is_a_goal() -> None:
     ssp = tp.SSP.from_outcomes([("s", "a", "g", 1, 1)], "g", ["g"])
     for engine, heuristic in ENGINES:

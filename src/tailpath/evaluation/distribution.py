@@ -273,7 +273,11 @@ class CostDistribution(Record):
         array([60., 28., 24.])
         """
         alpha = self._answered(alpha)
-        position, excess = self._at_var(alpha)
+        # A tail that cannot be told from alpha counts as equal for VaR alone: CVaR is the least of
+        # w + E[(Z - w)+] / alpha, which one of two costs attains.
+        position, excess = self.totals.at_quantile(alpha)
+        if position < 0:
+            position, excess = self._at_var(alpha)
         if position < 0 or self.unreached > 0:
             return math.inf
         if alpha == 1:
