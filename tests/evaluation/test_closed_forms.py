@@ -80,3 +80,19 @@ def test_a_chain_that_needs_a_power_of_two_steps(n):
     found = tp.evaluate(problem.ssp, problem.policy, 1.0)
     assert found.cvar(1.0) == pytest.approx(problem.mean, rel=1e-12, abs=0)
     assert found.bounds(1.0)[0] <= problem.mean <= found.bounds(1.0)[1]
+
+
+@pytest.mark.parametrize("heuristic", ["zero", "min"])
+def test_a_jump_exactly_as_long_as_the_ring(heuristic):
+    """A long chain leads back to its first node at a cost of 16, once in a while.
+
+    Of 1,400 outcomes this one alone does not fit into the 16 levels that the search keeps.
+    """
+    rows = [(x, "a", x + 1, 0.5, cost) for x in range(700) if x != 350 for cost in (1, 2)]
+    rows += [(350, "a", 351, 0.5, 1), (350, "a", 0, 0.5, 16)]
+    ssp = tp.SSP.from_outcomes(rows, 0, [700])
+    costs = tp.evaluate(ssp, dict.fromkeys(range(700), "a"), 1e-3, heuristic=heuristic)
+    # 350 steps of 1.5, and then as often back as forth.
+    mean = 525 + 2 * (0.5 * (1 + 349 * 1.5) + 0.5 * (16 + 525))
+    assert costs.mean == pytest.approx(mean, rel=1e-13)
+    assert costs.totals.sum_of_means == pytest.approx(mean, rel=1e-12)
