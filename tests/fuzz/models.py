@@ -37,7 +37,7 @@ ALPHAS = (1.0, 0.5, 0.3, 0.1, 0.05, 0.01, 1e-3, 1e-6)
 
 
 #: Said of free cycles that are left less often than doubles can say: refused by name, not computed.
-FREE_FOR_TOO_LONG = "at no cost for too long to compute with"
+FREE_FOR_TOO_LONG = "is left with a probability too small to compute with"
 
 
 def tried(number: int, attempt: Callable[[int], Iterator[str]]) -> tuple[str | None, Counter[str]]:
