@@ -328,3 +328,13 @@ def test_the_least_var_is_a_possible_cost() -> None:
     found = tp.solve(ssp, tp.VaR(0.1))
     assert found.value == 0 and found.bounds == (0, 0)
     assert tp.solve_on_time(ssp, 1).var(0.1) == 0
+
+
+@pytest.mark.parametrize(
+    ("p", "costs", "after"), [(0.25, (0.8, -0.1), -0.8), (0.1, (-0.9, -0.8), 0.8)]
+)
+def test_a_frontier_begins_at_a_risk_of_0_that_rounds_to_more(p, costs, after):
+    """What is left of a shift is some 1e-17 and not 0, and 0 can be asked for."""
+    rows = [(0, "a", 1, p, costs[0]), (0, "a", 1, 1 - p, costs[1]), (1, "a", "g", 1, after)]
+    found = tp.frontier(tp.SSP.from_outcomes(rows, 0, ["g"]), "cvar(0.0625)")
+    assert found.least_mean(0.0) == pytest.approx(p * costs[0] + (1 - p) * costs[1] + after)

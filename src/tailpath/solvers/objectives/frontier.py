@@ -146,7 +146,7 @@ class Frontier(Shown, Series[Corner]):
         >>> round(tp.frontier(ssp, "cvar(0.1)").least_mean(45), 6)
         27.0
         """
-        risk += SAME * abs(risk) + 2 * math.ulp(risk) * self._border.moves
+        risk += SAME * (abs(risk) + abs(float(self._border.shift)))
         point = int(np.searchsorted(self.risk, risk, side="right")) - 1
         if point < 0 or point + 1 == len(self.corners):
             return math.inf if point < 0 else self.corners[-1].mean
