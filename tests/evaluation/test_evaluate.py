@@ -443,3 +443,12 @@ def test_no_number_lies_outside_of_its_bounds_where_nothing_could_be_proved():
         low, high = costs.bounds(1.0)
         assert costs.mean_bounds[0] <= costs.mean <= costs.mean_bounds[1] and costs.mean >= 0
         assert low <= costs.cvar(1.0) <= high
+
+
+def test_what_a_history_may_still_cost_is_bounded_by_nothing() -> None:
+    """A memory without end is followed step by step; what it does later nobody has looked at."""
+    rows = [("s", "a", "g", 0.5, 1), ("s", "a", "s", 0.5, 1)]
+    ssp = tp.SSP.from_outcomes(rows, "s", ["g"])
+    low, high = tp.evaluate(ssp, tp.HistoryPolicy(lambda history: "a"), 1e-2).bounds(1e-2)
+    truth = tp.evaluate(ssp, {"s": "a"}, 1e-2).cvar(1e-2)
+    assert 0.99 * truth < low <= truth and high == math.inf
