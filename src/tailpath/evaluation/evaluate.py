@@ -20,6 +20,7 @@ from tailpath.evaluation.distribution import CostDistribution
 from tailpath.evaluation.engine import (
     MAX_BYTES,
     MAX_NODES,
+    NOT_HELD,
     Engine,
     Heuristic,
     Request,
@@ -241,7 +242,8 @@ def deviation_of(found: CostDistribution) -> float:
     if not math.isfinite(found.mean):
         return math.inf
     mean = found.totals.mean
-    request = Request(Border(found.ssp), found.policy, found.engine, 1.0, gamma=found.gamma)
+    how: Any = {"gamma": found.gamma, "monitor": NOT_HELD}
+    request = Request(Border(found.ssp), found.policy, found.engine, 1.0, **how)
     drawn = known(found.policy).drawn
     if drawn:
         members = [evaluate_request(replace(request, policy=member)) for _, member in drawn]
