@@ -160,7 +160,7 @@ def test_every_node_of_a_chain_by_some_levels_at_a_time(
         chain, chain.expected_cost.value / float(ssp.cost_unit), start=chain.start
     )
     pieces = node_values(layout, layout.objective(COUNTED[kind], limit=float(levels)), piece)
-    found = np.concatenate([values.copy() for values, _ in pieces])
+    found = np.concatenate([values.copy() for values in pieces])
     assert found.shape == (levels, chain.n)
     for place, node in enumerate(order.tolist()):
         true = least_risk(model, ssp.states[int(chain.state[node])], levels, ssp.cost_unit, kind)

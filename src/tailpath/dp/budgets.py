@@ -368,9 +368,9 @@ def fill(
 
 def node_values(
     layout: Layout, objective: Objective, levels: int, loss: FloatArray = NO_LOSS
-) -> Iterator[tuple[FloatArray, Changes]]:
+) -> Iterator[FloatArray]:
     """The values of all nodes in criterion 0, (levels, n), with budgets 1, 2, ..: so many at a
-    time, and the changes of choice among them, up to the limit of the objective.
+    time, up to the limit of the objective.
 
     Where the start has paid too much when it gets to a node, there is no number. The arrays are
     used again for the next levels.
@@ -382,11 +382,9 @@ def node_values(
     first, w = 0, 1
     while w <= objective.limit:
         last = w + levels - 1
-        first, found, _ = sweep(
-            model, objective, loss, first, last, np.inf, work, changes, out_value
-        )
+        first, _, _ = sweep(model, objective, loss, first, last, np.inf, work, changes, out_value)
         now = values[: first - w]
         too_late = np.arange(w, first)[:, None] + layout.nodes.cost_from_start > objective.limit
         now[too_late] = np.nan
         w = first
-        yield now, changes.between(0, found)
+        yield now

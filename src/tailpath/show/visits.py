@@ -95,7 +95,7 @@ def cvar_to_go(
     layout, order = chain_layout(rows, mean[:-1][inside])
     node_of, excess = np.flatnonzero(inside)[order], np.zeros(chain.n + 1)
     w, needed = 0, min(float(best[wanted].max()), AT_A_TIME // len(order))
-    for values, _ in node_values(layout, layout.objective(EXCESS), int(needed) + 1):
+    for values in node_values(layout, layout.objective(EXCESS), int(needed) + 1):
         for row in values:
             w += 1
             excess[node_of] = row
