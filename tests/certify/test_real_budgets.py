@@ -57,3 +57,9 @@ def test_a_line_that_is_cut_is_no_higher(charged: bool, monkeypatch: pytest.Monk
         there = Fraction(begin) + Fraction(share) * (Fraction(end) - Fraction(begin))
         right.append(Fraction(_between((begin, end), share)) <= there)
     assert all(right) == charged
+
+
+def test_steep_lines_cross_inside_a_narrow_stretch() -> None:
+    """4 - 16 t and 16 t on a quarter: the least of 0.5 + t + their larger one is at t = 1/8."""
+    value, at = _Stretch(0, 0.5, 0.75, ((4.0, 0.0), (0.0, 4.0))).least(1.0)
+    assert (value, at) == (pytest.approx(2.625, rel=1e-12), 0.625)

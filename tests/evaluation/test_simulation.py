@@ -360,6 +360,22 @@ def test_estimates_by_hand():
     assert tp.estimate([4.0] * 100, 0.5).cvar_interval == (4, 4)
 
 
+def test_a_run_at_the_least_cost_leaves_the_least_as_a_bound():
+    assert tp.estimate([0.0, 0.0, 1.0], 0.9).var_interval[0] == 0.0
+    assert tp.estimate([-1.0, 0.0, 1.0], 0.9).var_interval[0] == -math.inf
+
+
+def test_the_interval_of_a_tail_is_that_of_the_mean_excess_over_alpha():
+    """By the normal law on a large sample, where Hall's transformation changes little."""
+    sample, alpha = np.random.default_rng(1).exponential(10.0, 40_000), 0.05
+    found = tp.estimate(sample, alpha)
+    excess = np.maximum(sample - found.var, 0.0)
+    error = 1.96 * excess.std() / math.sqrt(len(sample)) / alpha
+    low, high = found.cvar_interval
+    assert found.cvar - low == pytest.approx(error, rel=0.1)
+    assert high - found.cvar == pytest.approx(error, rel=0.1)
+
+
 @pytest.mark.parametrize(
     ("n", "alpha", "confidence"),
     [(40, 0.1, 0.9), (200, 0.5, 0.99), (300, 0.05, 0.95), (15, 1.0, 0.95), (10, 0.001, 0.9)],
