@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 import tailpath as tp
-from tailpath.certify import budgets, losses, searches, totals, values
+from tailpath.certify import budgets, games, losses, searches, totals, values
 from tailpath.certify.rounding import ROUNDOFF, VANISHED
 from tailpath.certify.totals import Enclosure
+from tailpath.dp.backup import ADVERSARIAL, Slack
 from tailpath.dp.budget_model import TO_GO
 from tailpath.dp.forward import LEAST_MASS
 from tailpath.dp.totals import Totals
@@ -241,3 +242,23 @@ def test_an_early_end_of_a_table_rounds(charged: bool, monkeypatch: pytest.Monke
         true.append(Fraction(low) <= min(10 * k, Fraction(most)))
         true.append(Fraction(most) >= Fraction(1 / k) * Fraction(0.7) * Fraction(start[1]))
     assert all(true) == charged
+
+
+@pytest.mark.parametrize("side", [-1, 1])
+def test_a_row_against_nature_is_charged_for_every_outcome(side: int) -> None:
+    """Sums of many products: the nearest value of which something is claimed lies beyond them."""
+    draw, count = np.random.default_rng(7), 60
+    start = np.array([0, count])
+    for _ in range(60):
+        low, worth = draw.random(count) / count, draw.random(count)
+        slack = Slack(np.zeros(count), np.zeros(1))
+        products = (Fraction(p) * Fraction(v) for p, v in zip(low.tolist(), worth.tolist()))
+        truth = sum(products, Fraction(0))
+        rows = start, np.arange(count), low, slack, ADVERSARIAL
+        counted = np.array([0]), np.array([1])
+        value = float(truth)
+        for _ in range(400):
+            if games.extreme_holds(rows, worth, counted, np.array([value]), side):
+                break
+            value = float(np.nextafter(value, side * np.inf))
+        assert side * (Fraction(value) - truth) > Fraction(count, 2**53) * truth
