@@ -24,9 +24,6 @@ from tailpath.kernels.rounding import TINY
 #: that policy iteration ends.
 MARGIN = 1e-14
 MAX_POLICIES = 1_000
-#: Values count in smaller units meanwhile, so that small ones that still mean something keep their
-#: digits; not where that could overflow.
-RAISED = 2.0**200
 
 
 class Joint(NamedTuple):
@@ -65,19 +62,16 @@ def joint_values(
     m, offset = last - first, node_choices[first]
     inner = np.zeros((m, m))
     leave, value = np.empty(m), np.empty((m, 1))
-    largest, residual = 0.0, 0.0
-    for i in range(m):
-        largest = max(largest, abs(gain[policy[first + i] - offset]))
-    raised = RAISED if largest < RAISED**3 else 1.0
+    residual = 0.0
     for i in range(m):
         choice = policy[first + i]
         leave[i] = joint.leave[choice]
-        value[i, 0] = gain[choice - offset] * raised
+        value[i, 0] = gain[choice - offset]
         for position in range(joint.inner_start[choice], joint.inner_start[choice + 1]):
             inner[i, joint.inner_target[position]] += joint.inner_probability[position]
     ends = eliminate_dense(inner, leave, value)
     for i in range(m):
-        out_value[i] = value[i, 0] / raised if ends else np.inf
+        out_value[i] = value[i, 0] if ends else np.inf
     for i in range(m):
         choice = policy[first + i]
         if out_value[i] < np.inf:
