@@ -19,7 +19,7 @@ from tailpath.dp.backup import ADVERSARIAL, Slack
 from tailpath.dp.budget_model import TO_GO
 from tailpath.dp.forward import LEAST_MASS
 from tailpath.dp.totals import Totals
-from tailpath.evaluation.engine import Search
+from tailpath.evaluation.engine import Engine, Search
 from tests.certify.charging import CHARGED, holds
 
 EMPTY = np.empty(0)
@@ -262,3 +262,16 @@ def test_a_row_against_nature_is_charged_for_every_outcome(side: int) -> None:
                 break
             value = float(np.nextafter(value, side * np.inf))
         assert side * (Fraction(value) - truth) > Fraction(count, 2**53) * truth
+
+
+@pytest.mark.parametrize("side", [-1, 0, 1])
+def test_a_mass_that_vanished_may_owe_what_nothing_bounds(side: int) -> None:
+    """0 times infinity is no number, and a bound from above is infinite."""
+    engine: Any = SimpleNamespace(
+        missed=lambda *_: 0.0, cost_to_go=lambda *_: np.array([np.inf]), sums=True
+    )
+    one, nothing = np.ones(1), np.zeros(1)
+    found: Any = SimpleNamespace(
+        overshoot=nothing, mass=nothing, dead_mass=0.0, costs=one, masses=one, last=1.0
+    )
+    assert Engine.totals(engine, found, side).excess == (np.inf if side > 0 else 0.0)
