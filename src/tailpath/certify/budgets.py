@@ -60,9 +60,7 @@ class Ends(NamedTuple):
 
 def scaled_layout(layout: Layouts, side: int, value: FloatArray, error: float) -> Layouts:
     """The layout with rows too small (`side` -1) or too large (+1), and V* of that side."""
-    # Where loops were divided out, an error of probabilities counts in both of what was divided:
-    # (1 + e) / (1 - e), times what else is rounded, is no more than 1 + 2 e / (1 - 2 e).
-    off = row_error(layout.row_size, 0, 2 * error / max(1 - 2 * error, ROUNDOFF))
+    off = _row_errors(layout, error)
     nodes, joint = layout.nodes, layout.joint
     if len(joint.inner_target):
         block = owners(nodes.block_start)
@@ -168,7 +166,7 @@ def table_share(
         share = float(np.max(apart / left, where=apart > 0, initial=0.0))
         if share > SHARES_UP_TO:
             share, slack = 0.0, float(np.max(apart)) * (1 + AFTERWARDS)
-    each = float(np.max(row_error(layout.row_size, 0, 2 * error))) * (1 + marginal)
+    each = float(np.max(_row_errors(layout, error))) * (1 + marginal)
     return Share(share + levels * len(layout.nodes.block_joint) * each + AFTERWARDS, slack)
 
 
@@ -207,3 +205,12 @@ class Later:
 
     def __getstate__(self) -> dict[str, Any]:
         return {"_found": self.found, "_find": None}
+
+
+def _row_errors(layout: Layout, error: float) -> FloatArray:
+    """What one step of every row may round. Where loops were divided out, an error of probabilities
+    counts in both of what was divided: (1 + e) / (1 - e), times what else is rounded, is no more
+    than 1 + 2 e / (1 - 2 e).
+    """
+    divided = 2 * error / max(1 - 2 * error, ROUNDOFF)
+    return np.asarray(row_error(layout.row_size, 0, divided))

@@ -231,12 +231,11 @@ class Engine:
         missed = self.missed(found, side)
         excess = math.inf
         if missed == 0:
-            with np.errstate(over="ignore", invalid="ignore"):  # infinite beyond the floats
+            with np.errstate(over="ignore"):  # infinite beyond the floats
                 beyond = np.maximum(found.overshoot + self.cost_to_go(found, side), 0.0)
-                # A mass that vanished may still have to pay what nothing bounds.
-                vanished = math.inf if side > 0 else 0.0
-                owed = np.nan_to_num(found.mass * beyond, nan=vanished, posinf=math.inf)
-            excess = float(np.sum(owed))
+            # Masses that vanished are charged with what is dearest, which may be infinite.
+            open_ = found.mass > 0
+            excess = float(np.sum(found.mass[open_] * beyond[open_]))
         rest = float(np.sum(found.mass)), found.dead_mass, excess
         totals = Totals(found.costs, found.masses, found.last, *rest, math.inf, missed)
         if missed > 0:
