@@ -9,7 +9,7 @@ long as no cycle has a negative cost (`potential.py`). All checks happen once, w
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -280,9 +280,10 @@ class SSP(SSPBuilder):
         >>> ssp.state_indices(["work", "home"])
         array([1, 0])
         """
+        find: Callable[[Name], int] = self.state_index
         if not isinstance(self.states, range) and all(map(self._state_index.__contains__, states)):
-            return np.array([self._state_index[state] for state in states], dtype=np.int64)
-        return np.array([self.state_index(state) for state in states], dtype=np.int64)
+            find = self._state_index.__getitem__
+        return np.fromiter(map(find, states), dtype=np.int64, count=len(states))
 
     def choice_index(self, state: int, action: Name) -> int:
         """The choice of a state that carries an action's name.

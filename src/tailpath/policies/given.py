@@ -105,7 +105,7 @@ def as_policy(
     ssp: SSP, anything: Any, *, minimise: bool | None = None, alpha: float | None = None
 ) -> Policy:
     """As `policy`, for verbs that will meet what is missing themselves."""
-    if isinstance(anything, Policy):
+    if isinstance(anything, (Kind, Policy)):  # a protocol takes long to ask
         return anything if ssp.origin is None else _on_pairs(ssp, anything)
     if hasattr(anything, "predict"):  # before .policy: an agent has one of its own kind
         return policy_of_function(ssp, predictor(anything))
