@@ -185,6 +185,7 @@ class Asked:
         self.ssp, self.known, self.unit, self.draw = ssp, known, unit, draw
         self.totals = sorted(set().union(*known))
         self.alpha = Fraction(draw.choice([1, 1, 2, 4, 8, 16]), 16)
+        self.negative = bool((ssp.outcome_cost < 0).any())
         self.answers: list[tuple[str, Any, Callable[[Law], Fraction], Fraction]] = []
 
     def measure(self, name: str) -> tuple[Any, Callable[[Law], Fraction]]:
@@ -293,7 +294,9 @@ class Asked:
         alpha, unit = self.alpha, self.unit
         kinds: list[list[tuple[list[Fraction], Fraction]]] = []
         for measure, _, bound in limits:
-            near = bound + off * Fraction(1, 10**11) * (1 if bound else 0)
+            # A limit of 0 on what cannot be less is kept exactly.
+            least = isinstance(measure, (tp.Late, tp.Shortfall)) or not self.negative
+            near = bound + off * Fraction(1, 10**11) * (0 if bound == 0 and least else 1)
             if isinstance(measure, tp.CVaR):
                 kinds.append(
                     [
