@@ -348,10 +348,9 @@ def check(source: str, ssp: tp.SSP) -> None:
         for _ in range(5):
             action = drawn_action(draw, endless, state)
             on = [] if action == "noop" else map(plain, action.split(" & "))
-            try:  # the simulator keeps what was on before, unless it is told otherwise
-                after, reward, _ = simulator.step(
-                    {**simulator.noop_actions, **dict.fromkeys(on, True)}
-                )
+            try:  # those that are not named are off
+                told = simulator.prepare_actions_for_sim(dict.fromkeys(on, True))
+                after, reward, _ = simulator.step(told)
             except (ArithmeticError, ValueError, TypeError):
                 return  # it works out both sides of an if
             known = named(after) if named(after) in endless.states else "done"
