@@ -119,12 +119,12 @@ SENTENCES = {
     ],
     "docs/model.md": ['cost()` is {tp.solve_expected(tp.read("gym:Taxi-v4")).cost():.2f}, minus'],
     "docs/objectives.md": [
-        "takes 37 in {100 * tail.risk('late(35)'):.0f} of 100 cases",
+        "takes 37 in {100 * tail.risk('late(35)'):.0f} cases out of 100",
         "never thought of risk ({100 * average.risk('late(35)'):.0f} of 100)",
-        "It is late in {100 * on_time.risk('late(35)'):.1f} of 100 cases",
-        "is late (beyond 20) in {lateness()[0]:.0f} of 100 cases, the one that is best on average"
-        " in {lateness()[1]:.1f}.",
-        "as it does at {corners[2].risk:.2f} here",
+        "It is late in {100 * on_time.risk('late(35)'):.1f} cases out of 100",
+        "is late (beyond 20) in {lateness()[0]:.0f} cases out of 100, the one that is best on"
+        " average in {lateness()[1]:.1f}.",
+        "as it does here at {corners[2].risk:.2f}",
         "cvar(0.05) is at least {tail.value:g}",
     ],
     "docs/optimum.md": [

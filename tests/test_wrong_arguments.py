@@ -107,7 +107,7 @@ def test_the_sentence_names_the_argument():
         (lambda: NOUNS[2].cdf(""), "cdf: x must be a number or several, not ''"),
         (
             lambda: tp.read_policy(None, SSP),
-            "read_policy: path must be a text or an os.PathLike, not",
+            "read_policy: path must be a string or an os.PathLike, not",
         ),
         (lambda: tp.IntervalSSP(None, [], []), "IntervalSSP: inside must be an SSP, not None"),
     ):

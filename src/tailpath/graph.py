@@ -133,7 +133,7 @@ class Transitions:
         vars(self).update(zip(given, frozen(*arrays)))
         count = len(self.target)
         if len(self.row_start) == 0 or any(len(array) != count for array in arrays[1:]):
-            raise ModelError(f"{count} transitions need rows, and columns of that length")
+            raise ModelError(f"{count} transitions need row starts, and columns of the same length")
 
     @staticmethod
     def from_edges(source: Array, n: int, target: Any, probability: Any, cost: Any) -> Transitions:

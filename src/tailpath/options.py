@@ -150,7 +150,7 @@ def _alpha_of(verb: Any) -> tuple[list[str], str | None]:
 KINDS: dict[str, tuple[Any, str]] = {
     "float": (numbers.Real, "a number"),
     "int": (numbers.Integral, "a whole number"),
-    "str": (str, "a text"),
+    "str": (str, "a string"),
     "bool": (bool, "True or False"),
     "None": (type(None), "None"),
     "Mapping": (Mapping, "a mapping"),

@@ -74,7 +74,7 @@ def test_help_has_headings_and_two_examples(capsys):
         assert len(told) == 2 and f"tailpath {name}" in told[0]
         assert "\nOptions:\n" in shown
     shown = run(capsys, "solve", "--help").out
-    for heading in ("Measures and limits", "Of --method exact", "On ranks of MPI", "Output"):
+    for heading in ("Measures and limits", "With --method exact", "On ranks of MPI", "Output"):
         assert f"\n{heading}:\n" in shown
 
 

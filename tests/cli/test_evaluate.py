@@ -249,8 +249,8 @@ def test_simulate(capsys):
         ),
         (
             ["evaluate", "river:10x3", "exspected", "--alpha", "0.1"],
-            "exspected: policies are saved as .json or .npz, by `tailpath solve --output`; the word"
-            " for one without a file is expected",
+            "exspected: not a policy; give a .json or .npz file made by `tailpath solve --output`,"
+            " or the word expected",
         ),
         (["evaluate", "river:10x3", "missing.json", "--alpha", "0.1"], "missing.json"),
         (["simulate", "river:10x3", "expected", "--alpha", "0.1"], "Missing option '--runs'"),

@@ -95,7 +95,7 @@ def test_without_it_the_scheme_is_unknown():
 
 @pytest.mark.parametrize("scheme", ["", "t", "Toy", "to y", "töy", "1toy"])
 def test_a_scheme_is_a_word(scheme):
-    with pytest.raises(OptionError, match="must be a word of small letters"):
+    with pytest.raises(OptionError, match="must be a word of lower-case letters"):
         Domain(scheme, TOY.build, TOY.expects)
 
 

@@ -171,7 +171,7 @@ def test_equal_outcomes_are_merged_and_impossible_ones_left_out(drn):
         (
             "@value_type: double",
             "@value_type: parametric",
-            "'parametric' is none of double, rational, double-interval, rational-interval",
+            "'parametric' is not one of double, rational, double-interval, rational-interval",
         ),
         ("@parameters\n\n", "@parameters\np q\n", ":5: parametric models are not supported"),
         ("@nr_states\n4\n", "", "the section @nr_states is missing"),

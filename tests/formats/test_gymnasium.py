@@ -443,7 +443,8 @@ def test_goals_can_be_said_otherwise():
         12,
     ), "one may look for the holes"
     with pytest.raises(
-        FormatError, match=r"goal must be best, all or the reward of an end, one of 0, 1, not 'x'"
+        FormatError,
+        match=r"goal must be best, all or the reward of a final step, one of 0, 1, not 'x'",
     ):
         tp.read(lake, goal="x")
 

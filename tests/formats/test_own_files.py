@@ -156,7 +156,7 @@ GOOD = {
         ({"outcomes": [[0, "a", 1, 10**400, 2]]}, "is not a number"),
         ({"states": [0, 1, 0]}, "two states are named 0"),
         ({"states": ["x"]}, "0 is not among the states"),
-        ({"states": 10**9}, "states is 1000000000, more than there are outcomes and goals"),
+        ({"states": 10**9}, "states is 1000000000, but there are fewer outcomes and goals"),
         ({"states": -1}, "states must be a list of names or their number"),
         ({"cost_unit": "1e5"}, "must be a positive fraction"),
         ({"geometry": {"rows": 1}}, "geometry.columns must be a positive whole number, not None"),

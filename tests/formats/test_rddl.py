@@ -335,7 +335,7 @@ def test_the_search_of_odd_programs(tmp_path):
         ("rddl:Navigation_MDP_ipcc2011/1", "did you mean 'Navigation_MDP_ippc2011'?"),
         (
             "rddl:Navigation_MDP_ippc2011/11",
-            "has the instances 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, not '11'",
+            "has no instance '11'; choose among: 1, 2, 3, 4, 5, 6, 7, 8, 9, 10",
         ),
         ("rddl:one.rddl", "write domain.rddl,instance.rddl"),
         ("rddl:one.rddl,two.rddl", "one.rddl: no such file"),

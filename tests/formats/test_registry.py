@@ -131,7 +131,7 @@ def test_options_without_use_are_refused(source):
             {"cost_of": {99: 2}},
             "cost_of has the reward 99, which no outcome has; .* 0, 0.5, 1.5, 2",
         ),
-        ({"goal": 3}, "goal must be a text"),
+        ({"goal": 3}, "goal must be a string"),
     ],
 )
 def test_options_out_of_range_are_refused(options, message, tmp_path):

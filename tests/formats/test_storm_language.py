@@ -203,7 +203,7 @@ def test_a_property_says_what_is_goal_and_cost(name, goals, cost, bound, model, 
 
 def test_properties_that_say_no_goal_or_are_not_there(model, storm):
     path, options = model(), {"constants": {"N": 2}, "property": "both"}
-    with pytest.raises(FormatError, match=r"m\.prism: .*beside it, in m\.props"):
+    with pytest.raises(FormatError, match=r"m\.prism: .*next to the program, m\.props"):
         tp.read(path, **options)
     path.with_suffix(".props").write_text(PROPERTIES)
     with pytest.raises(FormatError, match=r"'both' is multi\(.*has no goal to reach"):

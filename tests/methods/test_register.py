@@ -80,9 +80,9 @@ def test_options_of_one_name_are_told_apart_by_method(capsys):
     which = Option("which", int, 0, "Which choice.", "K")
     register(replace(toy.TOY, name="mine", options=(tolerance, which), plan=with_tolerance))
     text = " ".join(run(capsys, "solve", "--help").out.split())
-    assert "Of --method quantile, interpolation:" in text
+    assert "With --method quantile, interpolation:" in text
     assert "Stop when a sweep moves no value by more than E. [default: 0.001]" in text
-    assert "Of --method mine: --tolerance E How coarse. [default: coarse]" in text
+    assert "With --method mine: --tolerance E How coarse. [default: coarse]" in text
     asked = "solve", MODEL, "--alpha", 0.5, "--json", "--method"
     assert run(capsys, *asked, "mine", "--tolerance", "fine").json["which"] == "fine"
     assert run(capsys, *asked, "quantile", "--tolerance", 0.5).json["sweeps"] > 0

@@ -145,7 +145,7 @@ def test_policies_of_place_and_time():
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
-        (lambda: model(begin=9), OptionError, r"^until must not be before begin, not 8 < 9$"),
+        (lambda: model(begin=9), OptionError, r"^until = 8 lies before begin = 9$"),
         (lambda: model(begin="noon"), OptionError, r"^begin must be a number, not 'noon'$"),
         (
             lambda: model(limit=3),

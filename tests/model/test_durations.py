@@ -223,7 +223,7 @@ def test_weights_and_histograms():
         (lambda: tp.durations("12;fast"), "^a duration must be a number, not 'fast'$"),
         (
             lambda: tp.durations("12:1;13"),
-            "^'12:1;13' is neither samples a;b;c nor weights by value",
+            "^'12:1;13' is neither samples, a;b;c, nor values with weights",
         ),
         (lambda: tp.durations([-1]), "^a duration must be 0 or more, not -1$"),
         (lambda: tp.durations({1: -1}), "^a weight must be 0 or more, not -1$"),

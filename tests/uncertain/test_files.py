@@ -320,7 +320,7 @@ def test_a_table_of_parquet(tmp_path):
         (
             "s,a,next_state,p,cost\n0,0,1,1,1\n",
             {"confidence": 0.9},
-            "confidence is for counts.*the table has probability; for a risk .* say alpha = 0.05",
+            "confidence is for counts.*the table has probability; for risk .* use alpha = 0.05",
         ),
         (
             "s,a,next_state,low,high,cost\n0,0,1,1,1,1\n",

@@ -47,7 +47,7 @@ COMMANDS = {
     "evaluate": ("policies", "The exact VaR and CVaR of a policy."),
     "compare": ("compare", "Predicted, deployed and optimal CVaR side by side."),
     "show": ("policies", "The decisions of a policy, in words."),
-    "diff": ("policies", "Where two policies first decide differently."),
+    "diff": ("policies", "Where two policies part ways."),
     "explain": ("policies", "The worst runs of a policy, and their causes."),
     "page": ("compare", "One page that explains a model, as HTML."),
     "simulate": ("policies", "Monte Carlo runs of a policy."),

@@ -248,7 +248,7 @@ class Command(click.Command):
 class ModelOption(click.Option):
     """An option of reading or ending a model; only `tailpath info --help` describes it."""
 
-    heading = "How the MODEL is read and its runs end, the same for all commands"
+    heading = "How the MODEL is read and how its runs end, for all commands"
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         return super().get_help_record(ctx) if ctx.info_name == "info" else None
@@ -279,7 +279,7 @@ class ModelCommand(Command):
         super().format_options(ctx, formatter)
         if ctx.info_name != "info":
             with formatter.section(
-                "How the MODEL is read and its runs end (see tailpath info --help)"
+                "How the MODEL is read and how its runs end (see tailpath info --help)"
             ):
                 names = (f"{each.opts[0]} {each.metavar or ''}".strip() for each in self.shared)
                 formatter.write_text("  ".join(names))
@@ -399,8 +399,8 @@ def policy_argument(policy: str, ssp: Any) -> tailpath.Policy:
         return methods.find_method(policy).make(ssp, None, {}).policy(1.0)
     if not os.path.splitext(policy)[1] and ":" not in policy:
         raise OptionError(
-            f"{policy}: policies are saved as .json or .npz, by `tailpath solve --output`; the word"
-            f" for one without a file is {' or '.join(words)}"
+            f"{policy}: not a policy; give a .json or .npz file made by `tailpath solve --output`,"
+            f" or the word {' or '.join(words)}"
         )
     policy_files.append(policy)
     return tailpath.read_policy(policy, ssp)

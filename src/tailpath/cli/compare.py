@@ -90,10 +90,9 @@ DRAWN = 49
 @under("Output", click.option("--plot", type=picture, help="Draw CVaR against alpha."))
 @reported
 def compare_command(ssp: SSP, source: str, alphas: tuple[float, ...], **given: Any) -> Output:
-    """Set side by side what the planners predict for a MODEL, what their policies deliver, and the
-    optimum.
+    """Compare what the planners predict for a MODEL, what their policies deliver, and the optimum.
 
-    With --policy your own policies stand beside them.
+    --policy adds policies of your own.
 
     Examples
     --------
@@ -106,7 +105,7 @@ def compare_command(ssp: SSP, source: str, alphas: tuple[float, ...], **given: A
         if methods or asked.measures or asked.plot or asked.delta:
             raise OptionError(
                 "on a model with intervals compare shows the nominal, adversarial and cooperative"
-                " plans; of the options for what is compared it takes only --policy"
+                " plans; the only option it accepts for what is compared is --policy"
             )
         return compare_plans(ssp, source, alphas, asked.files)
     return _compared(ssp, source, alphas, asked)
@@ -262,12 +261,12 @@ def page_command(
     title: str | None,
     **options: Any,
 ) -> Output:
-    """Explain a MODEL on one page: what the average-best policy, yours, and the optimal one do for
-    each alpha, and why.
+    """Explain a MODEL on one page: what the policy with the least mean, your own policies and the
+    optimal one do for each alpha, and why.
 
-    The page is one HTML file that any browser shows, offline: decisions on a map or graph by budget
-    left, distributions, CVaR against alpha, the worst runs step by step, blame, and in words what
-    differs.
+    The page is one HTML file that any browser shows, even offline: decisions on a map or graph for
+    each budget left, distributions, CVaR against alpha, the worst runs step by step, blame, and
+    the differences in words.
 
     Examples
     --------

@@ -56,8 +56,8 @@ def frontier_command(
     output: str | None,
     **options: Any,
 ) -> Output:
-    """Show what safety costs: every corner of least mean against a risk, from the safest policy to
-    the one that is best on average.
+    """Show what safety costs: the least mean for each level of a risk, from the safest policy to
+    the one with the least mean.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def frontier_command(
     """
     if (corner is None) != (output is None):
         raise click.UsageError(
-            "--corner and --output go together: which corner's policy to save, and where"
+            "--corner and --output go together: the corner whose policy to save, and the file"
         )
     refuse_same_file(output, source)
     with progress_line() as update:

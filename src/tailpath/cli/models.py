@@ -165,7 +165,7 @@ def convert_command(ssp: SSP, source: str, target: str) -> Output:
     """Read a MODEL and write it to the file TARGET, whose suffix decides the format; an existing
     file is replaced.
 
-    What the format of TARGET cannot hold is refused, and nothing is written.
+    If the format of TARGET cannot hold the model, nothing is written.
 
     Examples
     --------

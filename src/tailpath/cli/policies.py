@@ -59,7 +59,9 @@ def most_option(default: int, text: str) -> Decorator:
 @click.command(cls=ManyAlphas)
 @given_policy
 @several_alphas()
-@click.option("--from", "state", help="Start from this state, written as `tailpath info` does.")
+@click.option(
+    "--from", "state", help="Start from this state, written as `tailpath info` prints it."
+)
 @under(
     "How it is computed",
     click.option("--engine", type=click.Choice(("auto", "lattice", "queue")), default="auto"),
@@ -235,7 +237,7 @@ def span(interval: tuple[float, float]) -> str:
 @given_policy
 @ONE_ALPHA
 @most_option(40, "Rows to show.")
-@click.option("--state", metavar="STATE", help="Only the rows of this state.")
+@click.option("--state", metavar="STATE", help="Show only the rows of this state.")
 @click.option(
     "-o",
     "--output",
@@ -252,12 +254,12 @@ def show_command(
     state: str | None,
     output: str | None,
 ) -> Output:
-    """Show what a POLICY does on a MODEL: state, memory, action, how often a run is there, and the
-    cost from there.
+    """Show what a POLICY does on a MODEL: state, memory, action, how often a run visits them, and
+    the cost from there.
 
     POLICY is a file made by `tailpath solve --output`, or the word expected for the policy with the
-    least expected cost. The most visited rows come first; budgets left with the same decision are
-    one row.
+    least expected cost. The most visited rows come first; budgets left that lead to the same
+    decision share a row.
 
     Examples
     --------
@@ -305,8 +307,8 @@ def show_command(
 @most_option(20, "Places to show.")
 @reported
 def diff_command(ssp: SSP, source: str, first: str, second: str, alpha: float, most: int) -> Output:
-    """Show where the policies FIRST and SECOND first decide differently on a MODEL, how probable
-    that is, and the cost of each from there.
+    """Show where the policies FIRST and SECOND part ways on a MODEL, with what probability, and
+    what each costs from there.
 
     A policy is a file made by `tailpath solve --output`, or the word expected for the policy with
     the least expected cost.
@@ -335,15 +337,20 @@ def diff_command(ssp: SSP, source: str, first: str, second: str, alpha: float, m
 @click.command(cls=ModelCommand)
 @given_policy
 @click.option("--alpha", type=ALPHA, required=True, help="Mass of the worst tail.")
-@click.option("--runs", type=WholeNumber(0), default=3, help="The most probable runs beyond VaR.")
+@click.option(
+    "--runs",
+    type=WholeNumber(0),
+    default=3,
+    help="How many of the most probable runs beyond VaR to show.",
+)
 @most_option(10, "How many outcomes to show.")
-@click.option("--steps", is_flag=True, help="All steps of every run.")
+@click.option("--steps", is_flag=True, help="Show all steps of every run.")
 @reported
 def explain_command(
     ssp: SSP, source: str, policy: str, alpha: float, runs: int, most: int, steps: bool
 ) -> Output:
-    """Show the most probable runs of a POLICY that cost more than VaR, exactly, and what causes the
-    excess.
+    """Show the most probable runs of a POLICY that cost more than VaR, with exact numbers, and what
+    causes the excess.
 
     POLICY is a file made by `tailpath solve --output`, or the word expected for the policy with the
     least expected cost.

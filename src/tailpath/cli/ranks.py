@@ -98,7 +98,7 @@ def split_command(ssp: SSP, source: str, parts: int, output: str) -> Output:
     """Cut a MODEL into parts, one file for each rank of MPI, in a FOLDER.
 
     The parts are then solved with mpiexec -n N tailpath solve FOLDER --alpha A --mpi, where each
-    rank holds its own part only.
+    rank holds only its own part.
 
     Examples
     --------

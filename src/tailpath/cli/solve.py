@@ -63,12 +63,12 @@ class SolveCommand(ModelCommand):
                 takers.setdefault(repr(option), (option, []))[1].append(method.name)
                 if option.name in names - {"gamma"} and CHOSEN in ctx.meta:
                     raise OptionError(
-                        f"the option {option.name} of the method {method.name} has the name of one"
-                        " of solve itself; give it another"
+                        f"the option {option.name} of the method {method.name} is also an option of"
+                        " solve itself; rename it"
                     )
         for option, those in takers.values():
             made: Any = flag(option)
-            made.heading = f"Of --method {', '.join(those)}"
+            made.heading = f"With --method {', '.join(those)}"
             options += [made] if option.name not in names else []
         return [*known, *options]
 
@@ -132,7 +132,7 @@ def _known(ctx: click.Context, param: click.Parameter, value: str) -> str:
 @click.command(cls=SolveCommand)
 @click.option("--alpha", type=ALPHA, help="Mass of the worst tail, in (0, 1].")
 @method_option(
-    default=method_names()[0], callback=_known, help=f"How to solve: {', '.join(method_names())}."
+    default=method_names()[0], callback=_known, help=f"Method: {', '.join(method_names())}."
 )
 @click.option(
     "--variant", default="", show_default=False, help="Variant of a planner: published or printed."

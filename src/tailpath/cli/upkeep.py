@@ -112,8 +112,8 @@ def rarely_left(probability: float) -> tp.SSP:
 def warm_up_command() -> None:
     """Compile everything now instead of when it is first used.
 
-    The compiled code is stored on disk; with nothing to compile this takes a few seconds. What only
-    runs over the ranks of MPI is compiled there.
+    The compiled code is stored on disk; with nothing to compile this takes a few seconds. Code
+    that runs only on ranks of MPI is compiled there.
 
     Examples
     --------

@@ -160,7 +160,7 @@ class Part:
             raise ModelError("the first states of parts must rise from 0")
         if not 0 <= self.index < len(steps) or steps[self.index] != len(self.is_goal):
             n = len(self.is_goal)
-            raise ModelError(f"part {self.index} has {n} states, which does not match bounds")
+            raise ModelError(f"part {self.index} has {n} states, which does not match its bounds")
         if type(self.start) is not int or not 0 <= self.start < self.n_states < 2**31:
             raise ModelError(f"the start {self.start!r} is not one of {self.n_states} states")
         error, model = self.probability_error, self.model

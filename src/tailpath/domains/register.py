@@ -78,7 +78,7 @@ class Domain:
             and self.scheme == self.scheme.lower()
         ):
             raise OptionError(
-                "the scheme of a domain must be a word of small letters and digits, not"
+                "the scheme of a domain must be a word of lower-case letters and digits, not"
                 f" {self.scheme!r}"
             )
 

@@ -76,11 +76,12 @@ class Header:
             raise self.file.error(f"the type {shorten(value)!r} is neither MDP nor DTMC", line)
         if name == "@value_type" and value not in _VALUES:
             raise self.file.error(
-                f"the value type {shorten(value)!r} is none of {', '.join(_VALUES)}", line
+                f"the value type {shorten(value)!r} is not one of {', '.join(_VALUES)}", line
             )
         if name == "@parameters" and value:
             raise self.file.error(
-                "parametric models are not supported; give the parameters values first", line
+                "parametric models are not supported; substitute values for the parameters first",
+                line,
             )
 
     @property

@@ -431,7 +431,7 @@ def _reward(text: str, final: Array, location: str) -> float:
         reward = math.nan
     if reward not in final:
         raise FormatError(
-            f"{location}: goal must be best, all or the reward of an end, one of {known}, not"
+            f"{location}: goal must be best, all or the reward of a final step, one of {known}, not"
             f" {text.strip()!r}"
         )
     return reward

@@ -86,7 +86,7 @@ class _Document:
         # memory.
         if n_states > n_rows + len(document["goals"]) and type(document["states"]) is int:
             raise FormatError(
-                f"{path}: states is {n_states}, more than there are outcomes and goals"
+                f"{path}: states is {n_states}, but there are fewer outcomes and goals"
             )
         self.intervals: dict[int, list[float]] = {}
         self.costs: set[Any] = set()

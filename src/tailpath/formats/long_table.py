@@ -50,7 +50,7 @@ def read(path: str, reading: Reading) -> SSP | IntervalSSP:
         has = "probability" if len(rows.probabilities) == 1 else "low and high"
         raise FormatError(
             f"{path}: confidence is for counts, or a log of steps, and the table has {has};"
-            " for a risk at 95 % confidence say alpha = 0.05"
+            " for risk at 95 % confidence use alpha = 0.05"
         )
     if not counted:
         return model_of(rows, fields)

@@ -175,7 +175,7 @@ def files_of(source: str, location: str) -> tuple[Path, Path]:
     if not path.is_file():
         stems = (file.stem.removeprefix("instance") for file in folder.glob("instance*.rddl"))
         there = ", ".join(sorted(stems, key=lambda stem: (len(stem), stem)))
-        raise FormatError(f"{location}: {name} has the instances {there}, not {instance!r}")
+        raise FormatError(f"{location}: {name} has no instance {instance!r}; choose among: {there}")
     return folder / "domain.rddl", path
 
 

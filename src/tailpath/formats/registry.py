@@ -78,13 +78,13 @@ class Reading:
     goals: Iterable[Any] = _option((), "STATES", "Goal states of a table (repeatable).")
     one_based: bool = _option(False, "", "States and actions of a table are counted from 1.")
     columns: Mapping[str, Any] = _option(
-        dict, "N=V", "Column N of a table is called V, as cost=minutes (repeatable).", "--column"
+        dict, "N=V", "Column N of a table is named V, e.g. cost=minutes (repeatable).", "--column"
     )
     actions: str | Sequence[str] | None = _option(
         None,
         "NAMES",
         "Names for the actions of an environment, in order, separated by commas; or the word"
-        " known.",
+        ' "known".',
     )
     confidence: float | None = _option(
         None,
@@ -99,7 +99,7 @@ class Reading:
             value = getattr(self, name)
             if value is not None and not isinstance(value, kind):
                 raise OptionError(
-                    f"{name} must be a {'text' if kind is str else 'mapping'}, not {value!r}"
+                    f"{name} must be a {'string' if kind is str else 'mapping'}, not {value!r}"
                 )
 
     def table_columns(self) -> dict[str, Any]:
@@ -183,7 +183,7 @@ class Format:
                 raise OptionError(f"a suffix must begin with a dot, such as '.abc', not {suffix!r}")
         for name in (*self.suffixes, self.scheme):
             if name != name.lower():
-                raise OptionError(f"{name!r} must be in small letters, such as {name.lower()!r}")
+                raise OptionError(f"{name!r} must be in lower case, such as {name.lower()!r}")
 
     def read(self, source: Any, reading: Reading) -> SSP:
         """Read a model.

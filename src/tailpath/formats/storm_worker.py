@@ -165,7 +165,7 @@ def explore_program(program: Any, formulas: list[Any], path: str) -> Any:
     if labels.contains_label("out_of_bounds") and any(
         True for _ in labels.get_states("out_of_bounds")
     ):
-        raise Refusal("an update leads to a value out of the bounds of its variable")
+        raise Refusal("an update sets a variable to a value outside its bounds")
     return stormpy.build_model(program, options=options())
 
 
@@ -239,7 +239,9 @@ def formulas_of(program: Any, path: str) -> dict[str, str]:
     if suffix.lower() == ".jani":
         found = stormpy.parse_jani_model(path)[1]
     elif beside is None:
-        raise Refusal(f"put the properties of a program beside it, in {os.path.basename(files[0])}")
+        raise Refusal(
+            f"put the properties into a file next to the program, {os.path.basename(files[0])}"
+        )
     else:
         with open(beside, encoding="utf-8-sig") as stream:
             found = stormpy.parse_properties(stream.read(), program)

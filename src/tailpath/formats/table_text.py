@@ -84,8 +84,8 @@ class FileTable(OutcomeTable):
             return name
         if type(name) is not int or name < 1:
             raise FormatError(
-                f"{shorten(str(cell))!r} is not a whole number of at least 1, as"
-                " names that count from 1 must be"
+                f"{shorten(str(cell))!r} is not a whole number of at least 1;"
+                " names that count from 1 must be one"
             )
         return name - 1
 

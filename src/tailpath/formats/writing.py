@@ -95,8 +95,8 @@ def encode_name(name: Name) -> Any:
     if isinstance(name, tuple):  # a named one is equal to the plain one that comes back
         return [encode_name(part) for part in name]
     raise FormatError(
-        f"the name {name!r} cannot be written: use strings, numbers or tuples of them, named"
-        " ones too"
+        f"the name {name!r} cannot be written: use strings, numbers, or plain or named tuples of"
+        " them"
     )
 
 

@@ -15,7 +15,7 @@ from tailpath.solvers.exact.solver import solve_cvar_exact
 from tailpath.solvers.expectation import solve_expected
 from tailpath.texts import count
 
-LEXICOGRAPHIC = "Of all policies with the least CVaR, the one with the least expected cost."
+LEXICOGRAPHIC = "Find the policy with the least expected cost among those with the least CVaR."
 ROUND = "Round costs to multiples of D; the optimum is then bracketed."
 DELTA = Option("delta", str, None, ROUND, "D")
 OPTIONS = (

@@ -25,12 +25,12 @@ ATOMS = Option("atoms", int, 25, "Number of atoms.", "N", least=1)
 ALPHA0 = Option(
     "alpha0", float, None, "The first atom.  [default: a tenth of alpha]", "A", mass=True
 )
-START = "Values start at those of the risk-neutral policy, or at 0 as published."
+START = "Start from the values of the risk-neutral policy, or from 0 as published."
 TOLERANCE = Option(
     "tolerance", float, 1e-3, "Stop when a sweep moves no value by more than E.", "E"
 )
-ADAPT = "Give states more atoms where interpolation makes a value wrong by more than E."
-TIES = "How a policy shares the mass at the VaR among outcomes that tie."
+ADAPT = "Add atoms to a state where interpolation makes a value wrong by more than E."
+TIES = "How a policy splits the mass at the VaR among outcomes that tie."
 INNER = "Inner problems: linear programs by HiGHS, or their closed form."
 OPTIONS = (
     ATOMS,

@@ -84,7 +84,7 @@ def clock(
         for value, what in ((begin, "begin"), (until, "until"))
     )
     if not first <= last:
-        raise OptionError(f"until must not be before begin, not {until!r} < {begin!r}")
+        raise OptionError(f"until = {until!r} lies before begin = {begin!r}")
 
     def ahead(state: At, action: Any) -> Iterator[tuple[Any, Name, Any]]:
         for probability, place, duration in outcomes(state.place, action, state.time):

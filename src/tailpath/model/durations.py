@@ -123,7 +123,7 @@ def _parsed(text: str) -> Any:
     if not any(":" in part for part in parts):
         return parts
     if not all(part.count(":") == 1 for part in parts):
-        raise OptionError(f"{text!r} is neither samples a;b;c nor weights by value a:3;b:1")
+        raise OptionError(f"{text!r} is neither samples, a;b;c, nor values with weights, a:3;b:1")
     weights: dict[str, Fraction] = {}
     for value, _, weight in (part.partition(":") for part in parts):
         weights[value] = weights.get(value, Fraction(0)) + exact_number(weight, "a weight")

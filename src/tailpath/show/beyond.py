@@ -64,7 +64,7 @@ class Beyond:
         if (threshold + 1) * (chain.n + 1) > MAX_PAIRS or threshold > MAX_LEVELS:
             raise LimitExceededError(
                 f"{chain.n} pairs of state and memory with {threshold} units of cost are too many"
-                " to look at run by run",
+                " to follow run by run",
                 (0.0, math.inf),
             )
         self.chain, self.threshold = chain, threshold

@@ -211,8 +211,8 @@ def check_robust_expected(solution: Any) -> Proof:
         name = ssp.states[state]
         if any((side[state] == math.inf) == (state in arriving) for side in (lower, upper)):
             raise RefutedError(
-                f"the bounds of {name!r} contradict whether a policy is certain to arrive from it,"
-                f" {solution.nature} nature"
+                f"the bounds of {name!r} do not agree with whether a policy is certain to arrive"
+                f" from it under {solution.nature} nature"
             )
         if ssp.is_goal[state]:
             if (lower[state], upper[state]) != (0, 0):

@@ -94,9 +94,9 @@ def several(flag: str, name: str, help: str, **settings: Any) -> Callable[..., A
 def study(**given: Any) -> int:
     """Repeat the paper's experiments, or study models and methods of your own.
 
-    The optimum is added to what the paper has. Every finished run is stored at once in
-    DIR/runs.sqlite. Stop it at any time and start it again: only what is missing is computed. Runs
-    of another program version or model are never mixed with these.
+    The optimum, which the paper does not have, is added. Every run is stored in DIR/runs.sqlite as
+    it finishes, so you can stop at any time and start again: only missing runs are computed. Runs
+    of different program versions or models are never mixed.
     """
     from forpecvar.claims import paper
     from forpecvar.design import read_design, restricted, tasks
@@ -130,8 +130,8 @@ def report(folder: str, as_json: bool) -> None:
     """Figures and tables of a study, from its stored runs.
 
     study.md, the figures and the tables of the study in DIR are made again; nothing is solved or
-    evaluated. Where DIR holds runs of several program versions, those of the version that wrote
-    last are shown.
+    evaluated. If DIR holds runs of several program versions, those of the version that wrote last
+    are shown.
     """
     _finish(SimpleNamespace(folder=folder, as_json=as_json, export=None), None, {})
 
