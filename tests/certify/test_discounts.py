@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tailpath.certify import discounts
 from tailpath.certify.discounts import enclosed
 from tailpath.certify.values import Bounds
 from tailpath.graph import Transitions
@@ -113,3 +114,20 @@ def test_a_walk_without_an_end_is_followed_until_little_is_left() -> None:
     assert low <= 4 / 3 <= high <= 4 / 3 + 1e-13
     low, high = enclosed(chain, 0, 0.5, 0.5, to_go, 0.0).cvar(0.5)
     assert low <= 5 / 3 <= high <= low + 1e-11
+
+
+def test_what_is_still_to_come_keeps_its_digits_beside_what_is_paid(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A cost of 1, and then seldom one of C: the pair that is left has a mean just above 1. Its
+    total is one of the two ends of the chord, so that the upper bound allows nothing.
+    """
+    monkeypatch.setattr(discounts, "MOST_STAGES", 1)
+    half, rare, alpha = Fraction(1, 2), Fraction(1e-9), Fraction(1, 2**23)
+    for k in range(40):
+        most = Fraction(2**21 + 1237 * k)
+        rows: Rows = [[(1, ONE, ONE)], [(2, rare, most), (2, 1 - rare, Fraction(0))]]
+        exact = np.array([float(v) for v in means(rows, half)])
+        to_go = Bounds(exact, exact * (1 - 1e-15), exact * (1 + 1e-15))
+        low, high = enclosed(given(rows), 0, 0.5, float(alpha), to_go, 0.0).cvar(float(alpha))
+        assert Fraction(low) <= 1 + rare * most / 2 / alpha <= Fraction(high)

@@ -388,3 +388,12 @@ def test_a_mixture_is_enclosed_by_the_mixtures_of_its_sides() -> None:
         assert (more * (side.masses - masses) > 0).all()
         assert more * (side.mean - 2.25) > 0 and side.mean == pytest.approx(2.25, rel=1e-13)
     assert found.cost_error == 0.25 and found.stray == 0.375
+
+
+def test_a_head_without_costs_has_its_least_value_at_0_too() -> None:
+    """Half of all runs arrive at 0, which was not followed, and half at 10: the mean is 5."""
+    low, high = (side_of([], (p, 0.0, 0.0), mean=5.0) for p in (0.5, 1.0))
+    low, high = replace(low, last=10.0), replace(high, last=10.0)
+    for alpha, truth in ((1.0, 5.0), (0.8, 6.25), (0.5, 10.0)):
+        found = Enclosure(low, high, stray=0.5).cvar(alpha)
+        assert found[0] <= truth <= found[1]

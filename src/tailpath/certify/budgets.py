@@ -134,8 +134,8 @@ def table_sides(
 
 
 class Share(NamedTuple):
-    """How far values of any policy in a table may be off, at one level or at each of several: by a
-    share of them, and by so many units of V* on top of it.
+    """How far the values of a table may be off, for any policy: by a relative `share`, a number or
+    one per level, and by `slack`, in units of cost.
     """
 
     share: Any
@@ -181,8 +181,7 @@ def early_bounds(
     low, most = low * (1 - AFTERWARDS), per_value * high * (1 + AFTERWARDS)
     known = table_share(layout, ends, level)
     known = known._replace(slack=known.slack * per_value)
-    # How much joint blocks missed is not known on the way,
-    # nor how much what nature hands out last.
+    # `residual` and `marginal` are known only once a sweep has ended.
     if math.isfinite(best) and not len(layout.joint.inner_target) and layout.nature == CERTAIN:
         beyond = objective.weight * level + objective.floor * (1 - AFTERWARDS)
         low, most = max(low, min(known.below(best), beyond)), min(most, known.above(best))
@@ -190,8 +189,8 @@ def early_bounds(
 
 
 class Later:
-    """Something that is found when it is first asked for, and kept then in place of what finds it:
-    what is pickled has found it.
+    """A value that is computed on first use and then kept in place of the function; pickling
+    computes it.
     """
 
     def __init__(self, find: Callable[[], Any]) -> None:

@@ -1,10 +1,10 @@
 """Bounds on the CVaR of a discounted cost, without its distribution.
 
-At stage t a pair still has a total Z between its cost x and x + gamma^t M, M
-being the most that can still come, with the mean m = x + gamma^t V_mean. (Z - w)+ is convex in Z:
-its mean is at least (m - w)+, and at most that of a total that is either x or x + gamma^t M with
-the same mean. So the CVaR lies between those of two distributions, and only pairs that may lie on
-either side of the VaR have to be followed.
+The total Z of a run that has paid x when it reaches a node at stage t lies between x and
+x + gamma^t M, where M is the most that can still come, and has the mean m = x + gamma^t V(node).
+(Z - w)+ is convex in Z: its mean is at least (m - w)+ (Jensen), and at most that of a total that is
+either x or x + gamma^t M with the same mean (the *chord*). So the CVaR lies between those of two
+distributions, and only the pairs (node, x) that may lie on either side of the VaR are followed.
 """
 
 from __future__ import annotations
@@ -25,20 +25,31 @@ MOST_PAIRS, MOST_STAGES, CLOSE_ENOUGH = 200_000, 2_000, 1e-12
 def enclosed(
     chain: Transitions, start: int, gamma: float, alpha: float, to_go: Bounds, off: float
 ) -> Enclosure:
-    """Two distributions with the CVaR at alpha between theirs, by pairs of node and cost."""
-    mean = [np.append(each, 0.0) for each in (to_go.lower, to_go.upper)]
-    most = float(chain.cost.max(initial=0.0)) / (1 - gamma) * (1 + AFTERWARDS)
+    """Two distributions, whose CVaRs at this alpha, and no other, enclose that of the chain.
+
+    `to_go` is the expected discounted cost by node (n,), and `off` how far probabilities may be
+    off, relatively, beside rounding. The two sides have different costs.
+    """
+    dearest = float(chain.cost.max(initial=0.0)) / (1 - gamma) * (1 + AFTERWARDS)
+    mean, upper_mean, most = (
+        np.append(each, 0.0) for each in (to_go.lower, to_go.upper, np.full(chain.n, dearest))
+    )
+    # The weight of the upper end of the chord. As a quotient of differences between costs, x among
+    # them, it would lose the digits in which what is still to come is smaller than x.
+    weight = np.clip(upper_mean / max(dearest, np.finfo(float).tiny), 0.0, 1.0)
     node, cost, mass = np.array([start]), np.zeros(1), np.ones(1)
-    settled: list[FloatArray] = []  # rows: least, means from below and above, most, mass
+    # Rows: x, the lower bound on m, the upper end of the chord and its weight, and the mass.
+    settled: list[FloatArray] = []
     error, stage = 0.0, 0
     while True:
         left = gamma**stage
-        ends = [cost, *(cost + left * each[node] for each in mean), cost + left * most]
-        open_ = np.where(node == chain.n, [cost] * 4 + [mass], [*ends, mass])
+        open_ = np.array(
+            [cost, cost + left * mean[node], cost + left * most[node], weight[node], mass]
+        )
         every = np.concatenate([*settled, open_], axis=1)
-        first, last = (_quantile(every[end], every[-1], alpha) for end in (0, 3))
-        follow = (node < chain.n) & (open_[3] >= first) & (open_[0] <= last)
-        done = left * most <= CLOSE_ENOUGH * last or stage == MOST_STAGES
+        first, last = (_quantile(every[end], every[-1], alpha) for end in (0, 2))
+        follow = (node < chain.n) & (open_[2] >= first) & (open_[0] <= last)
+        done = left * dearest <= CLOSE_ENOUGH * last or stage == MOST_STAGES
         if done or not follow.any() or every.shape[1] > MOST_PAIRS:
             break
         settled.append(open_[:, ~follow])
@@ -53,15 +64,16 @@ def enclosed(
         node, cost, mass = node[order][at], cost[order][at], np.add.reduceat(mass[order], at)
         error += row_error(size.max(), additions, off)
         stage += 1
-    least, below, above, top, mass = every
-    share = np.clip((above - least) / np.maximum(top - least, np.finfo(float).tiny), 0.0, 1.0)
+    least, below, top, share, mass = every
 
     def side_of(side: int, costs: FloatArray, masses: FloatArray) -> Totals:
         order = np.argsort(costs)
-        rest = float(costs.max()), 0.0, 0.0, 0.0, float(mean[side > 0][start]), 0.0
+        of_start = float((upper_mean if side > 0 else mean)[start])
+        rest = float(costs.max()), 0.0, 0.0, 0.0, of_start, 0.0
         return Totals(costs[order], masses[order] * compounded(error, 1, side), *rest)
 
     return Enclosure(
+        # Each cost twice: sums over either head are charged by the length of the lower one.
         side_of(-1, np.repeat(below, 2), np.repeat(mass / 2, 2)),
         side_of(1, np.append(least, top), np.append(mass * (1 - share), mass * share)),
         sum_error(2 * stage),

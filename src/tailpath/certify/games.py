@@ -40,10 +40,8 @@ def extreme_holds(
     where one row of every state is no more: `counted` are the first of the rows that count, by
     state, and the first behind them.
 
-    Rounding counts against it. An outcome gets low + share, off by 5 roundings of itself: of both
-    ends, the width and the sum. So a row of k is off by k + 8 of its value, the products and sums
-    included; and by 2 k + 6 of the value of the last outcome that gets any free mass, which makes
-    up for what the others got and was itself found by k subtractions. PER_EDGE covers either.
+    Rounding counts against the bound; Lemma 6 of docs/bounds.md counts k + 8 roundings of the value
+    of a row and 2 k + 6 of the value of the last outcome that gets free mass.
     """
     row_start, target, low, slack, nature = rows
     first, last = counted

@@ -48,18 +48,17 @@ def sum_error(terms: int) -> float:
 
 
 def row_factor(size: int, side: int, off: float) -> float:
-    """By what to scale a row of so many outcomes, where masses are added up with one rounding."""
+    """The factor for a row of `size` outcomes, where masses are added up with one rounding."""
     return float(1 + side * row_error(size, 1, off))
 
 
 def exit_error(rows: Transitions, component: IntArray, error: float) -> FloatArray:
-    """How far the rows of nodes on free cycles, by component (-1: on none), may be off once these
-    are solved beforehand (`policies/chain.py`), beside what other rows are: (n,).
+    """The relative error, by node (n,), of the rows that replace free cycles
+    (`policies/chain.py`), in excess of that of other rows; 0 for nodes on none.
 
-    What the entries of m nodes are off by, and the sums of those that leave a node, counts 2 m
-    times in the chances of leaving by them, and compounds: ((1 + d) / (1 - d))^m. In the step of
-    node k elimination rounds every entry that it leaves k + 3 times, which moves the k nodes before
-    it by (2 k + 1) (k + 3) roundings, and 2 k + 3 times on the way back.
+    `component` numbers the cycles, with -1 for nodes on none, and `error` is how far probabilities
+    may be off beside rounding. Lemma 7 of docs/bounds.md: errors d of the rows of m nodes compound
+    to ((1 + d) / (1 - d))^m, and elimination rounds less than 2 m^3 / 3 + 4 m^2 + 2 m times.
     """
     size, longest = np.zeros(rows.n), np.diff(rows.row_start).astype(np.float64)
     on_cycle = component >= 0
@@ -98,7 +97,9 @@ def scaled(
 
 
 def compounded(step_error: float, steps: int, side: int) -> float:
-    """What so many steps make of a number: the least (`side` -1) or largest share of it."""
+    """The factor between a computed and an exact number after n steps that are each off by
+    `step_error`: the least (`side` -1) or the largest.
+    """
     if side > 0:
         return math.exp(min(step_error * steps, 700.0)) * (1 + AFTERWARDS)
     return max(1 - step_error, 0.0) ** steps * (1 - AFTERWARDS)

@@ -21,7 +21,9 @@ from tailpath.graph import FloatArray
 
 
 def enclosure(engine: Any, costs: FloatArray, last: float, until: Any) -> Enclosure:
-    """Bounds on all that was found up to there, with a head of these costs up to X."""
+    """Bounds on the result of a search of `engine` that ended at `until`, whose head has these
+    `costs` and ends at X = `last`.
+    """
     return _between(engine, costs, last, lambda side: engine.search(side, until, costs))
 
 
@@ -40,7 +42,9 @@ def early_bounds(engine: Any, found: Any) -> Enclosure:
 def _between(
     engine: Any, costs: FloatArray, last: float, searched: Callable[[int], Any]
 ) -> Enclosure:
-    """From a search with too much probability and one with too little."""
+    """Bounds from two searches: `searched(side)` is that with too little (-1) or too much (+1)
+    probability.
+    """
 
     def one_side(side: int) -> tuple[Totals, float, float]:
         found = searched(side)

@@ -28,10 +28,11 @@ Bracket = tuple[float, float]
 @dataclass(frozen=True, eq=False)
 class Enclosure:
     """A distribution between two others on the costs of the same head: every mass, tail and excess
-    of `low` is at most the true one, and every one of `high` at least.
+    of `low` is at most the true one, and every one of `high` at least the true one.
 
-    Costs are off by `cost_error` relatively at most, and a mass of `stray` may be anywhere, also
-    among the costs of the head.
+    Costs are off by `cost_error` relatively at most. A mass of up to `stray`, which was too small
+    to follow, may arrive at any cost, also before X; `low` has none of it, `high` counts it as
+    open.
     """
 
     low: Totals
@@ -79,15 +80,13 @@ class Enclosure:
         if self.may_miss:
             return math.inf, math.inf
         low, high = self.low, self.high
-        costs = self.costs
         with np.errstate(over="ignore", invalid="ignore"):  # sums beyond the floats are infinite
             down, up = (1 - self.of_sums) / alpha, (1 + self.of_sums) / alpha
             lowest = low.last + low.excess / max(high.tail_mass, alpha) * (1 - self.of_sums)
             highest = high.last + high.excess * up
-            if costs.size:
-                lowest = min(lowest, low.least(down))
-                lowest = min(lowest, low.sum_of_means * down)  # at 0, below all costs
-                highest = min(highest, high.least(up))
+            lowest = min(lowest, low.least(down))
+            lowest = min(lowest, low.sum_of_means * down)  # at 0, below all costs
+            highest = min(highest, high.least(up))
         around = self.cost_error + AFTERWARDS
         lowest = min(max(lowest * (1 - around), low.mean), sys.float_info.max)
         highest = highest * (1 + around)
@@ -122,12 +121,12 @@ def outwards(
     of_costs: float,
     proved: bool,
 ) -> Totals:
-    """What one side is sure of: sums over what is open are rounded.
+    """The totals of one side, moved outwards by what rounds after the search.
 
-    A mass of `dropped` was not followed, and may yet pay as much as `dearest` beyond X. What is
-    open has `paid` so much before or beyond X, in the mean; costs are off by a share `of_costs`.
-    Mean and probability of never arriving are `proved` already, or sums of the same masses, which
-    are changed in place.
+    A mass of `dropped` was not followed, and may still pay up to `dearest` beyond X. `paid` is the
+    sum of mass * |cost - X| over the open nodes, and `of_costs` the relative error of costs.
+    `proved`: the mean and the probability of never arriving have bounds already; otherwise they
+    are sums of the same masses. `totals.masses` is changed in place.
     """
     away = VANISHED + dropped if side > 0 else -VANISHED
     most = math.inf if side > 0 else sys.float_info.max  # every sum is finite, and rounded

@@ -81,8 +81,9 @@ class Bounds:
         return Bounds(change(self.value), change(self.lower), change(self.upper), self.method)
 
     def shifted(self, by: FloatArray) -> Bounds:
-        """Of values and so much more, each the float nearest to what is meant; infinite ones stay,
-        and so does what nothing is added to."""
+        """Bounds on the values plus `by`, both rounded to the nearest float. Infinite values stay,
+        and so do those to which 0 is added.
+        """
 
         def moved(values: FloatArray, side: int) -> FloatArray:
             size = np.where(np.isfinite(values), np.abs(values) + np.abs(by), 0.0)
@@ -289,7 +290,7 @@ class _Certificate(NamedTuple):
 def slope_of(
     rows: Transitions, value: FloatArray, chosen: NDArray[np.int64], solve: Solve
 ) -> FloatArray:
-    """The slope of rows that weigh as much as their state is worth."""
+    """The slope T for games (`games.py`): the weight of a row is the value of its state."""
     certificate = _Certificate(rows, rows.rate, chosen, 0.0, ONE_PROCESS)
     residual = certificate.residuals(value, np.zeros(len(value)))[0]
     error = ROUNDOFF * np.repeat(value, np.diff(rows.state_rows))

@@ -39,17 +39,14 @@ class TerminalOutcomes(NamedTuple):
 
 
 class Nodes(NamedTuple):
-    """By block where its nodes begin and whether they are solved together. By node the least cost
-    from the start, the cost that every run exceeds or attains, the first level whose values are
-    stored, and V*; all in units.
-    """
+    """The n nodes in the order of the sweep, and their B blocks. Costs are in units."""
 
-    block_start: Array
-    block_joint: Array
-    cost_from_start: Array
-    unavoidable_cost: Array
-    first_level: Array
-    value: Array
+    block_start: Array  # int64 (B + 1,)
+    block_joint: Array  # bool (B,): whether the nodes of the block are solved together
+    cost_from_start: Array  # int64 (n,): the least cost at which the start gets there
+    unavoidable_cost: Array  # int64 (n,): no run costs less; up to it a closed form holds
+    first_level: Array  # int64 (n,): the first level whose value is read
+    value: Array  # float64 (n,): V*
 
 
 class BudgetModel(NamedTuple):
@@ -86,28 +83,23 @@ class Objective(NamedTuple):
 
 
 class Work(NamedTuple):
-    """What a sweep works on, from level 0 on, where it is filled.
-
-    Values by criterion, position and price, the level of the first row of them, and how many rows
-    before its own a level needs; constants by criterion and choice, and Q-values of the choices of
-    a node; by node the level at which its constants change next; the active nodes of each block,
-    the next one to become active, and how many are; the choice of every node; how much values of
-    joint blocks miss their backup at most, relatively; and against nature the most that the value
-    of the last outcome that gets free mass exceeds that of its row, as a factor.
+    """The arrays of a sweep, which `begin_sweep` fills and every level overwrites. Numbers that
+    change are arrays of one entry.
     """
 
-    value: Array
-    origin: Array
-    reach: int
-    constant: Array
-    q_value: Array
-    next_update: Array
-    active: Array
-    next_node: Array
-    n_active: Array
-    choice: Array
-    residual: Array
-    marginal: Array
+    value: Array  # float64 (criteria * window rows * n * prices,): the window, see `budgets.py`
+    origin: Array  # int64 (1,): the level of the first row of the window
+    reach: int  # how many rows below its own a level reads
+    constant: Array  # float64 (criteria, choices): what needs no stored value
+    q_value: Array  # float64 (choices,): scratch, the choices of one node
+    next_update: Array  # int64 (n,): the level at which the constants of a node change next
+    active: Array  # int32 (n,): the active nodes of each block, from the block's first place on
+    next_node: Array  # int64 (blocks,): the next node of a block to become active
+    n_active: Array  # int64 (blocks,)
+    choice: Array  # int64 (n,): the present choice of every node
+    residual: Array  # float64 (1,): by how much joint blocks miss their backup at most, relatively
+    marginal: Array  # float64 (1,): against nature, the most that the last outcome with free mass
+    # is worth, as a multiple of its row
 
 
 def new_work(nodes: Nodes, constants: tuple[int, int], reach: int, rows: int) -> Work:

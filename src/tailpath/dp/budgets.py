@@ -310,8 +310,9 @@ def sweep(
 
 
 class Filled(NamedTuple):
-    """Values at the start by level, from 0 on, and criterion (and price); changes of choices; the
-    best value; and what `Work` knows of residuals and marginal values.
+    """A table: `values` (levels, criteria) or (levels, criteria, prices) of the start, from budget
+    0 on; the changes of choice; the least `weight * w + price * U`; and the `residual` and the
+    `marginal` factor of `Work`, which the bounds need.
     """
 
     values: FloatArray
@@ -369,11 +370,10 @@ def fill(
 def node_values(
     layout: Layout, objective: Objective, levels: int, loss: FloatArray = NO_LOSS
 ) -> Iterator[FloatArray]:
-    """The values of all nodes in criterion 0, (levels, n), with budgets 1, 2, ..: so many at a
-    time, up to the limit of the objective.
+    """The values of all nodes in criterion 0 with budgets 1, 2, ..., up to the limit of the
+    objective, as views of shape (levels, n) that the next one overwrites.
 
-    Where the start has paid too much when it gets to a node, there is no number. The arrays are
-    used again for the next levels.
+    A value is NaN where the start cannot reach the node with that budget left.
     """
     model, work = layout.up_to(objective.limit), layout.work(objective, rows=levels)
     changes = new_changes((levels + 1) * layout.n)

@@ -42,10 +42,12 @@ def total(
     tolerance: float = SETTLED,
     outwards: Array | None = None,
 ) -> tuple[FloatArray, str]:
-    """The expected total of a rate, by node of a chain, and how it was found. The end must be
-    reached surely; where it is less often than doubles can say, totals count as infinite.
-    `directly`: sweeps, which stop when they move no value by more than `tolerance`, are not tried
-    first. They go `outwards` over the nodes, where it is known which are nearer to the end.
+    """The expected total of `rate` (n,) from every node of a chain, and the method that found it.
+
+    The end must be reached with probability 1; where the probability of leaving a component
+    underflows, totals are infinite. `directly` skips the sweeps, which otherwise come first and
+    stop when they move no value by more than `tolerance`, relatively. `outwards` has the nodes
+    from the end, if an order is known.
     """
     sweeps = Sweeps.of_chain(rows, outwards)
     if not directly:

@@ -20,7 +20,7 @@ from tailpath.graph import FloatArray, Transitions
 from tailpath.kernels.jit import Array
 from tailpath.kernels.rounding import SAME_VALUE
 
-#: No game of ours has taken more than a dozen strategies.
+#: More strategies than any game needs: those seen so far took a dozen at most.
 MAX_STRATEGIES = 1_000
 
 
@@ -35,7 +35,7 @@ class Game(NamedTuple):
     nature: int
 
     def worth(self, value: FloatArray) -> FloatArray:
-        """What every outcome is worth: its cost, and the value of where it leads."""
+        """The cost of every outcome plus the value of its target: (outcomes,)."""
         return np.asarray(self.rows.cost + np.append(value, 0.0)[self.rows.target])
 
     def intervals(self) -> tuple[Array, Array, FloatArray, Slack, int]:

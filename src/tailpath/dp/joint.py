@@ -139,8 +139,8 @@ def leave_out(
     out_policy: Array,
     out_lost: Array,
 ) -> None:
-    """Choices of a block with an infinite gain are not allowed, nor those that may lead to a node
-    all of whose choices are: such nodes are lost. The policy takes an allowed choice elsewhere.
+    """Forbid choices with an infinite gain, and those that may lead to a *lost* node, one whose
+    choices are all forbidden. At every other node the policy takes an allowed choice.
     """
     offset, moved = node_choices[first], True
     for k in range(len(gain)):

@@ -153,8 +153,8 @@ def _joint_of(rows: Transitions, node: Array, nodes: Nodes) -> tuple[Joint, Tran
 def first_levels(
     rows: Transitions, cost_from_start: FloatArray, unavoidable_cost: IntArray
 ) -> IntArray:
-    """The first level of each node that is read: by itself, or by one that leads to it, beyond the
-    certain cost there. The start's are all read.
+    """The first level of each node whose value is read: by its own next level, or by a node that
+    leads to it, at budgets above that node's unavoidable cost. Those of the start are all read.
     """
     first = np.append(unavoidable_cost + 1, 0)  # of goals nothing is read
     if unavoidable_cost.any():

@@ -109,7 +109,7 @@ def _by_policies(rows: Transitions, rate: FloatArray, chosen: Chosen) -> Optimum
         moved = improve_rows(rows.columns(rate), np.append(value, 0.0), SAME_VALUE, better)
         if not moved or not _is_proper(rows, better) or policies == MAX_POLICIES:
             break
-    if not np.isfinite(value).all():  # the end is less often met than doubles can say
+    if not np.isfinite(value).all():  # the probability of reaching the end underflows
         swept, rounds = Sweeps.outwards(rows, rate)[0].run(
             rows, rate, np.zeros(len(value)), SETTLED
         )

@@ -71,8 +71,8 @@ class Totals:
         return tails
 
     def at_quantile(self, alpha: float) -> tuple[int, float]:
-        """Where the least cost z with P(Z > z) <= alpha stands in the head, -1 if it is beyond, and
-        E[(Z - z)+].
+        """The position in the head of the least cost z with P(Z > z) <= alpha, and E[(Z - z)+]; -1
+        and the excess beyond X if z lies beyond the head.
         """
         position, beyond = -1, self.excess
         for begin, tails, excesses in self._blocks():

@@ -135,15 +135,16 @@ MASSES = "masses", "mass", "dead_mass", "dropped", "alone"
 
 
 class Search(NamedTuple):
-    """A search that ended: the head, and what is open, by node, with what was paid beyond its
-    `last` cost (negative before it) and masses.
+    """The result of a search: the head, and what is open.
 
-    All that is open is certain to cost as much as `last`, which is beyond the head where the search
-    was `stopped` before its end, by what it says; it got to where `until` stands. `dead_mass` never
-    arrives, and `dropped` was too small to be followed. Of what is open a mass of `alone` was not
-    followed either, and may arrive before `last`. Costs are off by so many `roundings`, and no run
-    took more than `steps` steps. With a discount what is open has a `stage`. A policy that spent
-    its budget was `trapped` in a node, or -1.
+    `costs` and `masses` (H,) are the head. `node`, `overshoot`, `mass` and, with a discount,
+    `stage` are by open entry: the node, the cost paid less `last`, the probability. Every open run
+    ends at a cost of `last` or more, but for a mass of `alone`, which was not followed. `last` is
+    the last cost of the head, or lies beyond it if the search was `stopped` early, for the reason
+    given. `dead_mass` never arrives, and `dropped` was too small to follow. Costs are off by
+    `roundings` units of roundoff, and no run took more than `steps` steps. `until` is where the
+    search ended, for another one to end there. `trapped` is a node in which a policy that has spent
+    its budget never arrives, or -1.
     """
 
     costs: FloatArray = NO_COSTS

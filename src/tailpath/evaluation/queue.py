@@ -168,8 +168,8 @@ class QueueSearch:
         )
 
     def remaining(self, side: int = 0) -> list[Entry]:
-        """All that has not arrived: first what is open, then what was left alone, of which nobody
-        knows when it arrives: it does not count where little is to be said (`side` -1).
+        """All that has not arrived: the open entries, then those left alone. Since these may arrive
+        at any cost, they do not count on the lower side (-1).
         """
         return [*self._open.values(), *(self._left if side >= 0 else ())]
 
@@ -289,7 +289,7 @@ class LazyEngine(QueueEngine):
         return lazy_graph(request.ssp, request.policy, request.heuristic, request.gamma, side)
 
     def cost_to_go(self, found: Search, side: int) -> FloatArray:
-        """The least cost, since nobody knows more."""
+        """The least cost: V_mean is unknown where the memory has no end."""
         if side > 0:
             return np.full(len(found.node), np.inf)
         return self.request.gamma**found.stage * self.graph(0).least_cost[found.node]
@@ -298,7 +298,7 @@ class LazyEngine(QueueEngine):
         return math.inf if side > 0 and len(found.mass) else 0.0
 
     def missed(self, found: Search, side: int) -> float:
-        """Nobody knows whether what is open arrives, however small it is."""
+        """What is open may or may not arrive, however small it is."""
         return found.dead_mass + (float(np.sum(found.mass)) if side > 0 else 0.0)
 
     def variance(self, found: Search, mean: float) -> float:
