@@ -80,7 +80,13 @@ def test_a_discounted_cvar_is_enclosed(gamma: Fraction) -> None:
         atoms = runs(rows, gamma)
         for alpha in (Fraction(1, 20), Fraction(1, 4), ONE):
             known = enclosed(
-                given(rows), 0, float(gamma), float(alpha), bounds_of(rows, gamma), 0.0
+                given(rows),
+                0,
+                float(gamma),
+                float(1 - gamma),
+                float(alpha),
+                bounds_of(rows, gamma),
+                0.0,
             )
             low, high = known.cvar(float(alpha))
             truth = cvar(atoms, alpha)
@@ -97,7 +103,7 @@ def test_what_probabilities_are_off_by_counts() -> None:
             [(2, ONE, 2 * ONE)],
         ]
         plain: Rows = [[(1, half, ONE), (1, half, 3 * ONE)], [(2, ONE, 2 * ONE)]]
-        known = enclosed(given(plain), 0, 0.5, 0.75, bounds_of(plain, half, 0.01), 0.01)
+        known = enclosed(given(plain), 0, 0.5, 0.5, 0.75, bounds_of(plain, half, 0.01), 0.01)
         low, high = known.cvar(0.75)
         assert Fraction(low) <= cvar(runs(rows, half), Fraction(3, 4)) <= Fraction(high)
         assert high - low < 0.5
@@ -110,9 +116,9 @@ def test_a_walk_without_an_end_is_followed_until_little_is_left() -> None:
     half = Fraction(1, 2)
     chain: Any = given([[(0, half, ONE), (1, half, ONE)]])
     to_go = Bounds(np.array([4 / 3]), np.array([4 / 3 - 1e-14]), np.array([4 / 3 + 1e-14]))
-    low, high = enclosed(chain, 0, 0.5, 1.0, to_go, 0.0).cvar(1.0)
+    low, high = enclosed(chain, 0, 0.5, 0.5, 1.0, to_go, 0.0).cvar(1.0)
     assert low <= 4 / 3 <= high <= 4 / 3 + 1e-13
-    low, high = enclosed(chain, 0, 0.5, 0.5, to_go, 0.0).cvar(0.5)
+    low, high = enclosed(chain, 0, 0.5, 0.5, 0.5, to_go, 0.0).cvar(0.5)
     assert low <= 5 / 3 <= high <= low + 1e-11
 
 
@@ -129,5 +135,5 @@ def test_what_is_still_to_come_keeps_its_digits_beside_what_is_paid(
         rows: Rows = [[(1, ONE, ONE)], [(2, rare, most), (2, 1 - rare, Fraction(0))]]
         exact = np.array([float(v) for v in means(rows, half)])
         to_go = Bounds(exact, exact * (1 - 1e-15), exact * (1 + 1e-15))
-        low, high = enclosed(given(rows), 0, 0.5, float(alpha), to_go, 0.0).cvar(float(alpha))
+        low, high = enclosed(given(rows), 0, 0.5, 0.5, float(alpha), to_go, 0.0).cvar(float(alpha))
         assert Fraction(low) <= 1 + rare * most / 2 / alpha <= Fraction(high)

@@ -10,7 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tailpath as tp
+from tailpath.certify.discounts import discounted_total
 from tailpath.errors import OptionError
+from tailpath.model.endings import ending_chance
 from tests import reference
 from tests.strategies import any_models
 
@@ -50,6 +52,21 @@ def test_a_discount_is_the_decimal_that_was_written(gamma):
     low, high = found.bounds
     assert Fraction(low) <= 1 / (1 - Fraction(gamma)) <= Fraction(high) <= low * (1 + 1e-13)
     assert found.verify()
+    mixed = [("s", "try", "s", 0.5, 1), ("s", "try", "goal", 0.5, 1)]
+    ssp = tp.SSP.from_outcomes(mixed, "s", ["goal"])
+    low, high = tp.evaluate(ssp, {"s": "try"}, 1, gamma=float(gamma)).mean_bounds
+    assert Fraction(low) <= 1 / (1 - Fraction(gamma) / 2) <= Fraction(high)
+
+
+def test_evaluation_takes_the_discount_as_written():
+    # A loop that is left with probability 1e-9 runs for as long as the discount lets it.
+    gamma, leave = Fraction("0.999999999"), Fraction("0.000000001")
+    rows = [("s", "try", "s", 1 - float(leave), 1), ("s", "try", "goal", float(leave), 1)]
+    ssp = tp.SSP.from_outcomes(rows, "s", ["goal"])
+    chain = tp.unroll(ssp, {"s": "try"})
+    found = discounted_total(chain, chain.cost, float(gamma), ending_chance(float(gamma)), 0.0)
+    truth = 1 / (1 - gamma * (1 - leave))
+    assert Fraction(found.lower[0]) <= truth <= Fraction(found.upper[0])
 
 
 def test_the_policy_is_one_for_the_model_itself():

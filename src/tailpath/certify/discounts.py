@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from tailpath.certify.rounding import AFTERWARDS, compounded, row_error, sum_error
+from tailpath.certify.rounding import AFTERWARDS, ROUNDOFF, compounded, row_error, sum_error
 from tailpath.certify.totals import Enclosure
-from tailpath.certify.values import Bounds
+from tailpath.certify.values import Bounds, expected_total
 from tailpath.dp.totals import Totals
 from tailpath.graph import FloatArray, Transitions
 
@@ -22,15 +22,41 @@ from tailpath.graph import FloatArray, Transitions
 MOST_PAIRS, MOST_STAGES, CLOSE_ENOUGH = 200_000, 2_000, 1e-12
 
 
+def discounted_total(
+    chain: Transitions, price: FloatArray, gamma: float, ends: float, off: float
+) -> Bounds:
+    """The expected discounted sum of a price per transition, by node (n,).
+
+    `ends` is 1 - gamma, and `off` how far probabilities may be off, relatively, beside rounding.
+    """
+    # One more transition for each node, which ends the run.
+    end = chain.row_start[1:]
+    rows = Transitions(
+        chain.row_start + np.arange(chain.n + 1),
+        np.insert(chain.target, end, chain.n),
+        np.insert(gamma * chain.probability, end, ends),
+        np.insert(price, end, 0.0),
+        None,
+    )
+    # Both factors and their product are rounded.
+    return expected_total(rows, chain.sums(chain.probability * price), off + 4 * ROUNDOFF)
+
+
 def enclosed(
-    chain: Transitions, start: int, gamma: float, alpha: float, to_go: Bounds, off: float
+    chain: Transitions,
+    start: int,
+    gamma: float,
+    ends: float,
+    alpha: float,
+    to_go: Bounds,
+    off: float,
 ) -> Enclosure:
     """Two distributions, whose CVaRs at this alpha, and no other, enclose that of the chain.
 
-    `to_go` is the expected discounted cost by node (n,), and `off` how far probabilities may be
-    off, relatively, beside rounding. The two sides have different costs.
+    `ends` is 1 - gamma, `to_go` the expected discounted cost by node (n,), and `off` how far
+    probabilities may be off, relatively, beside rounding. The two sides have different costs.
     """
-    dearest = float(chain.cost.max(initial=0.0)) / (1 - gamma) * (1 + AFTERWARDS)
+    dearest = float(chain.cost.max(initial=0.0)) / ends * (1 + AFTERWARDS)
     mean, upper_mean, most = (
         np.append(each, 0.0) for each in (to_go.lower, to_go.upper, np.full(chain.n, dearest))
     )

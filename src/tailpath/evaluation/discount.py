@@ -14,13 +14,14 @@ from functools import cached_property
 
 import numpy as np
 
-from tailpath.certify.discounts import enclosed
+from tailpath.certify.discounts import discounted_total, enclosed
 from tailpath.certify.totals import Enclosure
-from tailpath.certify.values import Bounds, expected_total
+from tailpath.certify.values import Bounds
 from tailpath.errors import PolicyError
 from tailpath.evaluation.engine import Request, Search, one_side
 from tailpath.evaluation.queue import QueueEngine
-from tailpath.graph import FloatArray, Transitions
+from tailpath.graph import FloatArray
+from tailpath.model.endings import ending_chance
 from tailpath.policies.chain import CostChain
 
 #: Where costs can be put off for ever, a smaller share of alpha is not followed.
@@ -47,7 +48,12 @@ class DiscountEngine(QueueEngine):
     @cached_property
     def _total(self) -> Bounds:
         """The expected discounted cost to go."""
-        return _discounted_total(self.chain, self.chain.cost, self.request.gamma)
+        return self._sum_of(self.chain.cost, self.request.gamma)
+
+    def _sum_of(self, price: FloatArray, gamma: float) -> Bounds:
+        """The expected discounted sum of a price per transition."""
+        off = self.chain.ssp.probability_error
+        return discounted_total(self.chain, price, gamma, ending_chance(gamma), off)
 
     def cost_to_go(self, found: Search, side: int) -> FloatArray:
         return self.request.gamma**found.stage * one_side(self._total, side)[found.node]
@@ -63,27 +69,13 @@ class DiscountEngine(QueueEngine):
 
     def early_bounds(self, found: Search) -> Enclosure:
         chain, request = self.chain, self.request
-        off = chain.ssp.probability_error
-        return enclosed(chain, chain.start, request.gamma, request.alpha, self._total, off)
+        gamma, off = request.gamma, chain.ssp.probability_error
+        how = gamma, ending_chance(gamma), request.alpha
+        return enclosed(chain, chain.start, *how, self._total, off)
 
     def variance(self, found: Search, mean: float) -> float:
         """A sum over the steps of (c + gamma V(x') - V(x))^2, each discounted twice."""
         chain, gamma = self.chain, self.request.gamma
         value = one_side(self._total, 0)
         squared = (chain.cost + gamma * value[chain.target] - value[chain.source]) ** 2
-        return float(one_side(_discounted_total(chain, squared, gamma**2), 0)[chain.start])
-
-
-def _discounted_total(chain: CostChain, step_cost: FloatArray, gamma: float) -> Bounds:
-    """The expected discounted sum of a cost per transition."""
-    rate = chain.sums(chain.probability * step_cost)
-    # One more transition for each node, which ends the run.
-    end = chain.row_start[1:]
-    rows = Transitions(
-        chain.row_start + np.arange(chain.n + 1),
-        np.insert(chain.target, end, chain.n),
-        np.insert(gamma * chain.probability, end, 1 - gamma),
-        np.insert(step_cost, end, 0.0),
-        None,
-    )
-    return expected_total(rows, rate, chain.ssp.probability_error)
+        return float(one_side(self._sum_of(squared, gamma**2), 0)[chain.start])

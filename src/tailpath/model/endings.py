@@ -251,6 +251,13 @@ def _discounted(ssp: SSP, costs: FloatArray, step: IntArray, factor: Fraction) -
     return np.array(scaled)[step, position]
 
 
+def ending_chance(gamma: float) -> float:
+    """1 - gamma for gamma as it is written: of a difference of floats, little would be right with
+    0.999999999.
+    """
+    return float(1 - as_fraction(gamma))
+
+
 def ended_by_chance(ssp: SSP, gamma: float) -> SSP:
     """The model in which every step is the last with probability 1 - gamma, after its cost: its
     expected costs are the discounted ones.
@@ -262,9 +269,7 @@ def ended_by_chance(ssp: SSP, gamma: float) -> SSP:
     ends = rows.only(goes_on)
     ends = ends._replace(target=np.full(len(ends.state), ssp.n_states))
     state, action, target, cost = map(np.append, rows[:4], ends[:4])
-    # Of gamma as it is written: with 0.999999999 little of the difference of floats would be right.
-    last = float(1 - as_fraction(gamma))
-    shares = np.append(np.where(goes_on, gamma * p, p), last * p[goes_on])
+    shares = np.append(np.where(goes_on, gamma * p, p), ending_chance(gamma) * p[goes_on])
     return rebuilt(
         ssp,
         OutcomeColumns(state, action, target, cost, (shares,)),
