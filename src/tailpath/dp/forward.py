@@ -382,26 +382,37 @@ def _send_on(ring: Ring, steps: Steps, state: Any) -> None:
                     use_block(cell_mass, in_use, cell >> BITS)
                     new_blocks += 1
                 cell_mass[cell] += mass * probability[t]
-            # A call inside the loop would slow down what calls nothing.
-            if near_end[row] < row_start[row + ONE]:
-                _leave_ring(ring, state, row, mass)
     state.expanded += expanded
     state.n_in_use += new_blocks
     state.dropped += dropped
+    # Even a call that is never made slows down the loop around it.
+    if ring.n_far > 0:
+        _leave_ring(ring, steps, state, first, remaining, trap)
 
 
 @kernel
-def _leave_ring(ring: Ring, state: Any, row: int, mass: float) -> None:
-    """Send on what jumps over the ring from a row."""
-    for t in range(U(ring.near_end[row]), U(ring.row_start[row + ONE])):
-        bucket = state.bucket + np.int64(ring.cell[t] // U(ring.stride))
-        entry, slot = state.unused, (bucket >> ring.shift) % len(ring.first)
-        state.unused = ring.after[entry]
-        ring.far_bucket[entry], ring.far_node[entry] = bucket, ring.cell[t] % U(ring.stride)
-        ring.far_mass[entry] = mass * ring.probability[t]
-        ring.after[entry] = ring.first[slot]
-        ring.first[slot] = entry
-        state.n_overflow += 1
+def _leave_ring(
+    ring: Ring, steps: Steps, state: Any, first: int, remaining: int, trap: int
+) -> None:
+    """Send on what jumps over the ring from the nodes of a bucket."""
+    for node in range(U(ring.n)):
+        here = first + node
+        row: Any = node
+        if ring.in_use[here >> BITS] == 0 or ring.mass[here] < LEAST_MASS:
+            continue
+        if steps.budget >= 0:
+            if ring.trapped[node] >= trap:
+                continue
+            row = U(step_choice(steps, ring.node[node], remaining))
+        for t in range(U(ring.near_end[row]), U(ring.row_start[row + ONE])):
+            bucket = state.bucket + np.int64(ring.cell[t] // U(ring.stride))
+            entry, slot = state.unused, (bucket >> ring.shift) % len(ring.first)
+            state.unused = ring.after[entry]
+            ring.far_bucket[entry], ring.far_node[entry] = bucket, ring.cell[t] % U(ring.stride)
+            ring.far_mass[entry] = ring.mass[here] * ring.probability[t]
+            ring.after[entry] = ring.first[slot]
+            ring.first[slot] = entry
+            state.n_overflow += 1
 
 
 @kernel
