@@ -241,6 +241,7 @@ def write(model: SSP | IntervalSSP, path: str, *, dtmc: bool = False) -> None:
     # A Markov chain has no numbers of choices.
     numbers = () if dtmc else (choice - found.state_choices[state],)
     ends = np.stack([state, *numbers, found.target], axis=1)
+    form = " ".join(["%d"] * len(ends.T))
     sizes = f"{found.n_states}" if dtmc else f"{found.n_states} {found.n_choices}"
     # Parallel transitions share a reward, which is listed once.
     once = np.sort(np.unique(choice * found.n_states + found.target, return_index=True)[1])
@@ -251,7 +252,7 @@ def write(model: SSP | IntervalSSP, path: str, *, dtmc: bool = False) -> None:
         path: chain(
             [f"#{found.line}\n{sizes} {len(ends)}\n"],
             (
-                f"{' '.join(map(str, row))} {p} {found.word(action)}".rstrip() + "\n"
+                f"{form % row} {p} {found.word(action)}".rstrip() + "\n"
                 for row, p, (action,) in zip(
                     in_turn(*ends.T),
                     share_texts(found.shares, ","),
@@ -270,7 +271,10 @@ def write(model: SSP | IntervalSSP, path: str, *, dtmc: bool = False) -> None:
         f"{stem}.srew": [f"{head}{found.n_states} 0\n"],
         f"{stem}.trew": chain(
             [f"{head}{sizes} {len(paid)}\n"],
-            (f"{' '.join(map(str, row))}\n" for row in in_turn(*ends[paid].T, found.cost[paid])),
+            (
+                f"{form % tuple(row)} {cost!r}\n"
+                for *row, cost in in_turn(*ends[paid].T, found.cost[paid])
+            ),
         ),
     }
     for path_name, lines in files.items():

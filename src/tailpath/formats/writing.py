@@ -53,8 +53,9 @@ def in_blocks(lines: Iterable[str]) -> Iterator[bytes]:
 
 def share_texts(shares: FloatArray, between: str = ", ") -> Iterator[str]:
     """Probabilities, (n, 1); more columns, such as the ends of intervals, in brackets."""
-    texts = (between.join(map(repr, row)) for row in in_turn(*shares.T))
-    return (f"[{text}]" for text in texts) if shares.shape[1] > 1 else texts
+    if shares.shape[1] == 1:
+        return (repr(p) for (p,) in in_turn(shares[:, 0]))
+    return (f"[{between.join(map(repr, row))}]" for row in in_turn(*shares.T))
 
 
 def probability_columns(model: SSP | IntervalSSP) -> dict[str, FloatArray]:
