@@ -43,8 +43,8 @@ def test_the_law_is_that_of_the_policy(name, suffix, tmp_path):
     chain = CHAINS[name]()
     tp.write(chain, tmp_path / f"c.{suffix}")
     read = tp.read(tmp_path / f"c.{suffix}")
-    assert read.n_choices == read.n_states - 1
-    assert read.states[: chain.n] == range(chain.n) and read.goals == (chain.n,)
+    assert read.n_states == chain.n + 1 and read.n_choices == chain.n
+    assert read.states == range(chain.n + 1) and read.goals == (chain.n,)
     alpha = 0.6 if name == "traps" else 1e-3
     costs, probabilities = law(read, alpha)
     policy = {"budget": BEST, "traps": {"s": "a", "t": "a"}}.get(name, ROUTE)
@@ -91,7 +91,7 @@ def test_a_dtmc_of_prism_has_no_choices(tmp_path):
         ["0", "1", "0.5"],
         ["0", "2", "0.5"],
         ["1", "1", "1.0"],
-        ["2", "2", "1"],
+        ["2", "2", "1.0"],
     ]
     sizes, *rewards = (tmp_path / "c.trew").read_text().splitlines()[1:]
     assert [sizes, *sorted(rewards)] == ["3 3", "0 1 1.0", "0 2 1.0", "1 1 1.0"]

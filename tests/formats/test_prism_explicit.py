@@ -1,7 +1,6 @@
 """PRISM's explicit files, with all their companions."""
 
 import gzip
-import os
 
 import pytest
 
@@ -203,15 +202,26 @@ def test_without_our_line_the_companions_carry_the_model(tmp_path):
     assert outcomes(tp.read(tmp_path / "m.tra")) == outcomes(by_choice())
 
 
-def test_costs_per_outcome_are_refused_before_anything_is_written(tmp_path):
-    with pytest.raises(
-        FormatError,
-        match=(
-            r"state 'ticket', action 'draw' has outcomes of different costs.* write \.umb or \.drn"
-        ),
-    ):
-        tp.write(tp.read("textbook:lottery"), tmp_path / "m.tra")
-    assert os.listdir(tmp_path) == []
+def test_costs_per_outcome_are_those_of_auxiliary_states(tmp_path):
+    """Our reader takes them out again; without our line they pay."""
+    model = tp.read("textbook:lottery")
+    tp.write(model, tmp_path / "m.tra")
+    assert differences(model, tp.read(tmp_path / "m.tra")) == []
+    lines = (tmp_path / "m.tra").read_text().split("\n")
+    (tmp_path / "m.tra").write_text("\n".join(lines[1:]))
+    plain = tp.read(tmp_path / "m.tra")
+    assert plain.n_states > model.n_states
+    costs = [tp.solve_cvar_exact(each, 0.01).cvar(0.01) for each in (plain, model)]
+    assert costs[0] == costs[1]
+
+
+def test_auxiliary_states_that_the_file_does_not_have(tmp_path):
+    tp.write(tp.read("textbook:lottery"), tmp_path / "m.tra")
+    text = (tmp_path / "m.tra").read_text()
+    count = text.partition('"auxiliary": ')[2].partition("}")[0].partition(",")[0]
+    (tmp_path / "m.tra").write_text(text.replace(f'"auxiliary": {count}', '"auxiliary": 99', 1))
+    with pytest.raises(FormatError, match="99 auxiliary states, which the file does not have"):
+        tp.read(tmp_path / "m.tra")
 
 
 def test_an_older_companion_is_not_taken_for_ours(tmp_path):

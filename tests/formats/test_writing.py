@@ -28,6 +28,11 @@ def rows_of(ssp, state):
             )
 
 
+def costs_differ(ssp, choice):
+    costs = ssp.outcome_cost[ssp.choice_outcomes[choice] : ssp.choice_outcomes[choice + 1]]
+    return costs.min() != costs.max()
+
+
 def plain_table(ssp):
     lines = ["idstatefrom,idaction,idstateto,probability,cost"]
     cells = [_cell(encode(name)) for name in ssp.states]
@@ -45,26 +50,31 @@ def plain_table(ssp):
 
 def plain_prism(ssp):
     word = action_words(ssp, prism_action)
-    tra, trew, lab = [], [], ['0="init" 1="goal"']
+    tra, trew, lab, extra = [], [], ['0="init" 1="goal"'], {}
     for state in range(ssp.n_states):
         if ssp.is_goal[state]:
-            tra.append(f"{state} 0 {state} 1")
+            tra.append(f"{state} 0 {state} 1.0")
         labels = ["0"] * (state == ssp.start_index) + ["1"] * bool(ssp.is_goal[state])
         lab += [f"{state}: {' '.join(labels)}"] if labels else []
         seen = set()
         for choice, number, target, probability, cost in rows_of(ssp, state):
+            if costs_differ(ssp, choice) and cost:
+                target, cost = extra.setdefault((target, cost), ssp.n_states + len(extra)), 0
             tra.append(
                 f"{state} {number} {target} {probability!r} {word(int(ssp.choice_action[choice]))}"
             )
             if cost and (choice, target) not in seen:
                 trew.append(f"{state} {number} {target} {cost!r}")
                 seen.add((choice, target))
-    n_goals = np.count_nonzero(ssp.is_goal)
-    sizes, structure = f"{ssp.n_states} {ssp.n_choices + n_goals}", '# Reward structure "cost"'
+    for (target, cost), number in extra.items():
+        tra.append(f"{number} 0 {target} 1.0")
+        trew.append(f"{number} 0 {target} {cost!r}")
+    n_states, n_more = ssp.n_states + len(extra), np.count_nonzero(ssp.is_goal) + len(extra)
+    sizes, structure = f"{n_states} {ssp.n_choices + n_more}", '# Reward structure "cost"'
     files = {
-        "m.tra": [f"#{extras_line(ssp)}", f"{sizes} {len(tra)}", *tra],
+        "m.tra": [f"#{extras_line(ssp, len(extra))}", f"{sizes} {len(tra)}", *tra],
         "m.trew": [structure, f"{sizes} {len(trew)}", *trew],
-        "m.srew": [structure, f"{ssp.n_states} 0"],
+        "m.srew": [structure, f"{n_states} 0"],
         "m.lab": lab,
     }
     return {name: "\n".join(lines) + "\n" for name, lines in files.items()}
@@ -76,11 +86,10 @@ def plain_drn(ssp):
     for state in range(ssp.n_states):
         goal = bool(ssp.is_goal[state])
         body.append(f"state {state} [0]{' init' * (state == ssp.start_index)}{' goal' * goal}")
-        body += ["\taction __NOLABEL__ [0]", f"\t\t{state} : 1"] * goal
+        body += ["\taction __NOLABEL__ [0.0]", f"\t\t{state} : 1.0"] * goal
         open_choice = -1
         for choice, _, target, probability, cost in rows_of(ssp, state):
-            costs = ssp.outcome_cost[ssp.choice_outcomes[choice] : ssp.choice_outcomes[choice + 1]]
-            mixed = costs.min() != costs.max()
+            mixed = costs_differ(ssp, choice)
             if choice != open_choice:
                 body.append(
                     f"\taction {word(int(ssp.choice_action[choice]))} [{0.0 if mixed else cost!r}]"
@@ -93,7 +102,7 @@ def plain_drn(ssp):
             )
             body.append(f"\t\t{onward} : {probability!r}")
     for (target, cost), number in extra.items():
-        body += [f"state {number} [0]", f"\taction __NOLABEL__ [{cost!r}]", f"\t\t{target} : 1"]
+        body += [f"state {number} [0]", f"\taction __NOLABEL__ [{cost!r}]", f"\t\t{target} : 1.0"]
     n_choices = ssp.n_choices + np.count_nonzero(ssp.is_goal) + len(extra)
     head = [
         "// Written by tailpath",

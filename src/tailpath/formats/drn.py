@@ -6,15 +6,12 @@ as its one member.
         action <name> [choice rewards]
           <target> : <probability>
 
-DRN has no rewards on branches. Where the outcomes of a choice differ in cost we write one auxiliary
-state per (target, cost): the outcome enters it at no cost, and its only choice pays the cost and
-goes on to the target. Our own reader takes the auxiliary states out again.
+DRN has no rewards on branches; `outgoing.py` says what we write instead.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -34,26 +31,19 @@ from tailpath.formats.drn_text import (
 )
 from tailpath.formats.files import read_bytes, shorten, text_bytes, write_bytes
 from tailpath.formats.labelled import LabelledMDP, Labels, Reward, Rewards, labels_of_codes, to_ssp
+from tailpath.formats.outgoing import Outgoing, outgoing
 from tailpath.formats.registry import Reading
 from tailpath.formats.text_files import TextFile
-from tailpath.formats.writing import (
-    MARK,
-    action_words,
-    choice_costs,
-    extras_line,
-    in_blocks,
-    in_turn,
-    probability_texts,
-)
-from tailpath.graph import Array, BoolArray, FloatArray, IntArray, first_of, owners
-from tailpath.model.interval import IntervalSSP, underlying_ssp
+from tailpath.formats.writing import in_blocks, in_turn, share_texts
+from tailpath.graph import Array, FloatArray, IntArray, first_of, owners
+from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
 
 UNNAMED = "__NOLABEL__"
 
 
 def read(path: str, reading: Reading) -> Any:
-    return to_ssp(_without_auxiliary_states(_labelled(path, reading)), reading)
+    return to_ssp(_labelled(path, reading), reading)
 
 
 def _labelled(path: str, reading: Reading) -> LabelledMDP:
@@ -174,57 +164,6 @@ def _reward_models(header: Header, body: ParsedBody, choice_code: Array) -> Rewa
     return {name: partial(reward_model, at) for at, name in enumerate(names)}
 
 
-# ---------------------------------------------------------------------- auxiliary states
-
-
-def _without_auxiliary_states(model: LabelledMDP) -> LabelledMDP:
-    """Undo the auxiliary states of our own writer, which are the last states of the file."""
-    count = model.extras.auxiliary
-    if count == 0:
-        return model
-    n_states = model.n_states - count
-    message = (
-        f"{model.path}: the {MARK} line declares {count} auxiliary states, which the file does"
-        " not have"
-    )
-    if n_states < 1 or len(model.rewards) != 1:
-        raise FormatError(message)
-    ((name, made),) = model.rewards.items()
-    reward = made()
-    if reward.choice is None:
-        raise FormatError(message)
-    n_choices = int(model.state_choices[n_states])
-    n_branches = int(model.choice_branches[n_choices])
-    choice_cost = reward.choice[:n_choices]
-    auxiliary_target, auxiliary_cost = model.target[n_branches:], reward.choice[n_choices:]
-    if not (
-        len(auxiliary_cost) == len(auxiliary_target) == count
-        and (np.diff(model.state_choices[n_states:]) == 1).all()
-        and (auxiliary_target < n_states).all()
-    ):
-        raise FormatError(message)
-    target, branch_cost = model.target[:n_branches].copy(), np.zeros(n_branches)
-    is_auxiliary = target >= n_states
-    auxiliary = target[is_auxiliary] - n_states
-    target[is_auxiliary] = auxiliary_target[auxiliary]
-    branch_cost[is_auxiliary] = auxiliary_cost[auxiliary]
-    return replace(
-        model,
-        state_choices=model.state_choices[: n_states + 1],
-        choice_branches=model.choice_branches[: n_choices + 1],
-        target=target,
-        probability=model.probability[:n_branches],
-        low=None if model.low is None else model.low[:n_branches],
-        choice_action=model.choice_action[:n_choices],
-        labels={label: partial(_first, mask, n_states) for label, mask in model.labels.items()},
-        rewards={name: lambda: Reward(choice=choice_cost, branch=branch_cost)},
-    )
-
-
-def _first(mask: Callable[[], BoolArray], n_states: int) -> BoolArray:
-    return mask()[:n_states]
-
-
 # ---------------------------------------------------------------------- writing
 
 
@@ -234,46 +173,26 @@ def writable_action(word: str) -> bool:
     return plain and word != UNNAMED and not word.startswith("[")
 
 
-def write(ssp: SSP | IntervalSSP, path: str, *, dtmc: bool = False) -> None:
+def write(model: SSP | IntervalSSP, path: str, *, dtmc: bool = False) -> None:
     """Write a DRN file, packed if its name ends with `.gz` or `.xz`. Labels are `init` and `goal`,
     the reward structure is `cost`.
     """
-    pieces = in_blocks(_lines(ssp, "DTMC" if dtmc else "MDP"))
+    pieces = in_blocks(_lines(outgoing(model, writable_action, UNNAMED), dtmc))
     if path.lower().endswith((".gz", ".xz")):
         write_bytes(path, packed_tar({"model.drn": b"".join(pieces)}, path[-2:].lower()))
     else:
         write_bytes(path, pieces)
 
 
-def _lines(model: SSP | IntervalSSP, what: str) -> Iterator[str]:
-    ssp = underlying_ssp(model)
-    target, choice_cost, auxiliary = _without_branch_costs(ssp)
-    n_states = ssp.n_states + len(auxiliary)
-    n_choices = ssp.n_choices + int(np.count_nonzero(ssp.is_goal)) + len(auxiliary)
-    yield f"// Written by tailpath\n//{extras_line(ssp, len(auxiliary))}\n"
-    kind = "double-interval" if isinstance(model, IntervalSSP) else "double"
-    yield f"@type: {what}\n@value_type: {kind}\n@parameters\n\n@reward_models\ncost\n"
-    yield f"@nr_states\n{n_states}\n@nr_choices\n{n_choices}\n@model\n"
-    word = action_words(ssp, writable_action)
-    choices = in_turn(ssp.choice_action, choice_cost, np.diff(ssp.choice_outcomes))
-    outcomes = zip(in_turn(target), probability_texts(model))
-    for state, (is_goal, size) in enumerate(in_turn(ssp.is_goal, np.diff(ssp.state_choices))):
-        yield f"state {state} [0]{' init' * (state == ssp.start_index)}{' goal' * is_goal}\n"
-        if is_goal:
-            yield f"\taction {UNNAMED} [0]\n\t\t{state} : 1\n"
-        for action, cost, n_outcomes in islice(choices, size):
-            yield f"\taction {word(action)} [{cost!r}]\n"
-            yield from (f"\t\t{end} : {p}\n" for (end,), p in islice(outcomes, n_outcomes))
-    for state, (end, cost) in enumerate(auxiliary, start=ssp.n_states):
-        yield f"state {state} [0]\n\taction {UNNAMED} [{cost!r}]\n\t\t{end} : 1\n"
-
-
-def _without_branch_costs(ssp: SSP) -> tuple[Array, Array, list[tuple[int, float]]]:
-    """Targets, choice costs and auxiliary states (target, cost) that carry the same total costs."""
-    least, mixed = choice_costs(ssp)
-    outcome = np.flatnonzero(mixed[ssp.outcome_choice] & (ssp.outcome_cost != 0))
-    auxiliary: dict[tuple[int, float], int] = {}
-    pairs = zip(ssp.outcome_target[outcome].tolist(), ssp.outcome_cost[outcome].tolist())
-    target, n_states = ssp.outcome_target.copy(), ssp.n_states
-    target[outcome] = [auxiliary.setdefault(pair, n_states + len(auxiliary)) for pair in pairs]
-    return target, np.where(mixed, 0.0, least), list(auxiliary)
+def _lines(model: Outgoing, dtmc: bool) -> Iterator[str]:
+    kind = "double-interval" if model.shares.shape[1] > 1 else "double"
+    yield f"// Written by tailpath\n//{model.line}\n@type: {'DTMC' if dtmc else 'MDP'}\n"
+    yield f"@value_type: {kind}\n@parameters\n\n@reward_models\ncost\n"
+    yield f"@nr_states\n{model.n_states}\n@nr_choices\n{model.n_choices}\n@model\n"
+    choices = in_turn(model.choice_action, model.choice_cost, np.diff(model.choice_branches))
+    branches = zip(in_turn(model.target), share_texts(model.shares))
+    for state, (size,) in enumerate(in_turn(np.diff(model.state_choices))):
+        yield " ".join([f"state {state} [0]", *model.labels.get(state, ())]) + "\n"
+        for action, cost, n_branches in islice(choices, size):
+            yield f"\taction {model.word(action)} [{cost!r}]\n"
+            yield from (f"\t\t{end} : {p}\n" for (end,), p in islice(branches, n_branches))

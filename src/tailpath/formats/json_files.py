@@ -32,7 +32,8 @@ from tailpath.formats.writing import (
     encode_name,
     in_blocks,
     in_turn,
-    probability_texts,
+    probability_columns,
+    share_texts,
 )
 from tailpath.graph import Array, BoolArray, FloatArray, first_of
 from tailpath.model.cost_units import common_unit
@@ -242,7 +243,8 @@ def _pieces(model: SSP | IntervalSSP) -> Iterator[str]:
     action = cache(lambda a: _text(encode_name(ssp.actions[a])))
     choice, comma = ssp.outcome_choice, "\n"
     columns = ssp.choice_state[choice], ssp.choice_action[choice], ssp.outcome_target
-    texts = probability_texts(model, estimates=True)
+    shares = [*probability_columns(model).values(), getattr(model, "estimate", None)]
+    texts = share_texts(np.stack([each for each in shares if each is not None], axis=1))
     for (s, a, t, cost), p in zip(in_turn(*columns, ssp.outcome_cost), texts):
         yield f"{comma}    [{state[s]}, {action(a)}, {state[t]}, {p}, {cost!r}]"
         comma = ",\n"

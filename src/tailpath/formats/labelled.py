@@ -11,7 +11,7 @@ the cost unit.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -94,6 +94,7 @@ def to_ssp(model: LabelledMDP, reading: Reading, more: Sequence[str] = ()) -> An
     notes.
     """
     rule = cost_rule(1, reading)
+    model = _without_auxiliary_states(model)
     is_goal = _goal(model, reading.goal)
     starts = _starts(model, reading.start)
     actions, rows, notes = _without_goal_rows(model, is_goal, reading.cost, rule)
@@ -325,3 +326,56 @@ def _own_actions(model: LabelledMDP, own: Sequence[Name], action: Array, state: 
         raise FormatError(f"{model.path}: a state repeats an action of the {MARK} line")
     table = np.array([number.get(word, -1) for word in model.actions], dtype=np.int32)
     return np.asarray(table[action])
+
+
+# ---------------------------------------------------------------------- auxiliary states
+
+
+def _without_auxiliary_states(model: LabelledMDP) -> LabelledMDP:
+    """Undo the auxiliary states of our own writers (`outgoing.py`), the last states of the file."""
+    count = model.extras.auxiliary
+    if count == 0:
+        return model
+    n_states = model.n_states - count
+    message = (
+        f"{model.path}: the {MARK} line declares {count} auxiliary states, which the file does"
+        " not have"
+    )
+    if n_states < 1 or len(model.rewards) != 1:
+        raise FormatError(message)
+    ((name, made),) = model.rewards.items()
+    reward = made()
+    n_choices = int(model.state_choices[n_states])
+    n_branches = int(model.choice_branches[n_choices])
+    paid = reward.branch if reward.choice is None else reward.choice
+    auxiliary_target = model.target[n_branches:]
+    if paid is None or not (
+        len(auxiliary_target) == count
+        and (np.diff(model.state_choices[n_states:]) == 1).all()
+        and (np.diff(model.choice_branches[n_choices:]) == 1).all()
+        and (auxiliary_target < n_states).all()
+    ):
+        raise FormatError(message)
+    target, branch_cost = model.target[:n_branches].copy(), np.zeros(n_branches)
+    if reward.branch is not None:
+        branch_cost += reward.branch[:n_branches]
+    is_auxiliary = target >= n_states
+    auxiliary = target[is_auxiliary] - n_states
+    target[is_auxiliary] = auxiliary_target[auxiliary]
+    branch_cost[is_auxiliary] = paid[-count:][auxiliary]
+    choice_cost = None if reward.choice is None else reward.choice[:n_choices]
+    return replace(
+        model,
+        state_choices=model.state_choices[: n_states + 1],
+        choice_branches=model.choice_branches[: n_choices + 1],
+        target=target,
+        probability=model.probability[:n_branches],
+        low=None if model.low is None else model.low[:n_branches],
+        choice_action=model.choice_action[:n_choices],
+        labels={label: partial(_first, mask, n_states) for label, mask in model.labels.items()},
+        rewards={name: lambda: Reward(choice=choice_cost, branch=branch_cost)},
+    )
+
+
+def _first(mask: Callable[[], BoolArray], n_states: int) -> BoolArray:
+    return mask()[:n_states]

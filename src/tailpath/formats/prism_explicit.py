@@ -17,9 +17,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
-from itertools import chain, count, islice, takewhile
+from itertools import chain, count, takewhile
 from typing import Any
 
 import numpy as np
@@ -27,22 +27,16 @@ import numpy as np
 from tailpath.errors import FormatError
 from tailpath.formats.files import shorten, write_bytes
 from tailpath.formats.labelled import LabelledMDP, Labels, Reward, labels_of_codes, to_ssp
+from tailpath.formats.outgoing import outgoing
 from tailpath.formats.prism_transitions import (
     ExplicitFile,
     TransitionFile,
     with_choice,
 )
 from tailpath.formats.registry import Reading
-from tailpath.formats.writing import (
-    action_words,
-    choice_costs,
-    extras_line,
-    in_blocks,
-    in_turn,
-    probability_texts,
-)
-from tailpath.graph import Array, FloatArray, first_of, offsets_of
-from tailpath.model.interval import IntervalSSP, underlying_ssp
+from tailpath.formats.writing import in_blocks, in_turn, share_texts
+from tailpath.graph import FloatArray, offsets_of, owners
+from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP, Name
 
 _LABEL = re.compile(r'\s*(\d+)="([^"]*)"')
@@ -239,66 +233,49 @@ def _value(word: str) -> Name:
 
 def write(model: SSP | IntervalSSP, path: str, *, dtmc: bool = False) -> None:
     """Write `.tra`, `.lab`, `.srew` and `.trew`."""
-    ssp = underlying_ssp(model)
     if path.lower().endswith(".gz"):
         raise FormatError(f"{path}: packed explicit files can be read but not written; write .tra")
-    stem = stem_of(path)
-    for choice in first_of(choice_costs(ssp)[1]):
-        raise FormatError(
-            f"{path}: state {ssp.states[ssp.choice_state[choice]]!r}, action"
-            f" {ssp.choice_name(choice)!r} has outcomes of different costs, which PRISM's explicit"
-            " files cannot hold; write .umb or .drn"
-        )
-    n_goals = int(np.count_nonzero(ssp.is_goal))
-    sizes = f"{ssp.n_states}" if dtmc else f"{ssp.n_states} {ssp.n_choices + n_goals}"
-    costly = _rewarded(ssp)
+    stem, found = stem_of(path), outgoing(model, writable_action)
+    choice = owners(found.choice_branches)
+    state = owners(found.state_choices)[choice]
+    # A Markov chain has no numbers of choices.
+    numbers = () if dtmc else (choice - found.state_choices[state],)
+    ends = np.stack([state, *numbers, found.target], axis=1)
+    form = " ".join(["%d"] * len(ends.T))
+    sizes = f"{found.n_states}" if dtmc else f"{found.n_states} {found.n_choices}"
+    # Parallel transitions share a reward, which is listed once.
+    once = np.sort(np.unique(choice * found.n_states + found.target, return_index=True)[1])
+    paid = once[found.cost[once] != 0]
+    numbered = {"init": "0", "goal": "1"}
     head = '# Reward structure "cost"\n'
     files: dict[str, Iterable[str]] = {
         path: chain(
-            [f"#{extras_line(ssp)}\n{sizes} {ssp.n_outcomes + n_goals}\n"],
-            _transition_lines(model, dtmc),
+            [f"#{found.line}\n{sizes} {len(ends)}\n"],
+            (
+                f"{form % row} {p} {found.word(action)}".rstrip() + "\n"
+                for row, p, (action,) in zip(
+                    in_turn(*ends.T),
+                    share_texts(found.shares, ","),
+                    in_turn(found.choice_action[choice]),
+                )
+            ),
         ),
-        f"{stem}.lab": ['0="init" 1="goal"\n', *_label_lines(ssp)],
+        f"{stem}.lab": chain(
+            ['0="init" 1="goal"\n'],
+            (
+                f"{state}: {' '.join(map(numbered.__getitem__, labels))}\n"
+                for state, labels in sorted(found.labels.items())
+            ),
+        ),
         # No state rewards; the file is written so that an older one is not taken for ours.
-        f"{stem}.srew": [f"{head}{ssp.n_states} 0\n"],
-        f"{stem}.trew": chain([f"{head}{sizes} {len(costly)}\n"], _reward_lines(ssp, costly, dtmc)),
+        f"{stem}.srew": [f"{head}{found.n_states} 0\n"],
+        f"{stem}.trew": chain(
+            [f"{head}{sizes} {len(paid)}\n"],
+            (
+                f"{form % tuple(row)} {cost!r}\n"
+                for *row, cost in in_turn(*ends[paid].T, found.cost[paid])
+            ),
+        ),
     }
     for path_name, lines in files.items():
         write_bytes(path_name, in_blocks(lines))
-
-
-def _transition_lines(model: SSP | IntervalSSP, dtmc: bool) -> Iterator[str]:
-    """The lines of `.tra`, with a loop at each goal; a Markov chain has no numbers of choices."""
-    ssp, one = underlying_ssp(model), "[1,1]" if isinstance(model, IntervalSSP) else "1"
-    word = action_words(ssp, writable_action)
-    choices = in_turn(ssp.choice_action, np.diff(ssp.choice_outcomes))
-    outcomes = zip(in_turn(ssp.outcome_target), probability_texts(model, ","))
-    for state, (is_goal, size) in enumerate(in_turn(ssp.is_goal, np.diff(ssp.state_choices))):
-        if is_goal:
-            yield f"{state} {'' if dtmc else '0 '}{state} {one}\n"
-        for number, (action, n_outcomes) in enumerate(islice(choices, size)):
-            begin, end = f"{state} {'' if dtmc else f'{number} '}", f"{word(action)}\n"
-            for (target,), p in islice(outcomes, n_outcomes):
-                yield f"{begin}{target} {p} {end}"
-
-
-def _rewarded(ssp: SSP) -> Array:
-    """The outcomes that `.trew` lists. Parallel outcomes share a reward, which is listed once."""
-    branch = ssp.outcome_choice.astype(np.int64) * ssp.n_states + ssp.outcome_target
-    once = np.sort(np.unique(branch, return_index=True)[1])
-    return np.asarray(once[ssp.outcome_cost[once] != 0])
-
-
-def _reward_lines(ssp: SSP, costly: Array, dtmc: bool) -> Iterator[str]:
-    choice = ssp.outcome_choice[costly]
-    state = ssp.choice_state[choice]
-    number = choice - ssp.state_choices[state]
-    columns = state, number, ssp.outcome_target[costly], ssp.outcome_cost[costly]
-    for source, nth, target, cost in in_turn(*columns):
-        yield f"{source} {'' if dtmc else f'{nth} '}{target} {cost!r}\n"
-
-
-def _label_lines(ssp: SSP) -> Iterator[str]:
-    for state in sorted({ssp.start_index, *np.flatnonzero(ssp.is_goal).tolist()}):
-        labels = (["0"] if state == ssp.start_index else []) + (["1"] if ssp.is_goal[state] else [])
-        yield f"{state}: {' '.join(labels)}\n"

@@ -15,10 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from tailpath.errors import FormatError, ModelError
+from tailpath.errors import FormatError
 from tailpath.formats.archives import unpacked_limit
 from tailpath.formats.files import (
-    brief,
     load_json,
     parse_number,
     read_bytes,
@@ -32,7 +31,6 @@ from tailpath.formats.text_files import TextFile, read_at_once
 from tailpath.formats.writing import encode_name
 from tailpath.graph import Array, FloatArray
 from tailpath.model.cells import Categorical, Faults, OutcomeTable
-from tailpath.model.columns import Guess, no_guess
 from tailpath.model.ssp import Name
 from tailpath.registers import module_of
 
@@ -54,21 +52,13 @@ class FileTable(OutcomeTable):
     error = FormatError
 
     def __init__(self, path: str, reading: Reading, data: bytes, names: Sequence[str]) -> None:
-        self.path, self.one_based = path, reading.one_based
+        self.path, self.one_based, self.header = path, reading.one_based, f"{path}:1: "
         self.file = TextFile(path, data, reading.progress)
         self.names = [name.strip() for name in names]
         if "idoutcome" in self.names:
             raise FormatError(
                 f"{path}:1: a table with idoutcome describes a robust model, which cannot be read"
             )
-
-    def called(
-        self, chosen: Mapping[str, Any], intervals: bool, guess: Guess = no_guess
-    ) -> dict[str, Any]:
-        try:
-            return super().called(chosen, intervals, guess)
-        except ModelError as error:
-            raise FormatError(f"{self.path}:1: {brief(str(error))}") from None
 
     def place(self, row: int) -> str:
         return f"{self.path}:{row + 1}"

@@ -27,17 +27,11 @@ from tailpath.formats.archives import packed_tar, tar_members, unpacked
 from tailpath.formats.files import load_json, read_bytes, shorten, write_bytes
 from tailpath.formats.headers import OBJECT, SIZE, member_of
 from tailpath.formats.labelled import LabelledMDP, Labels, Reward, Rewards, to_ssp
+from tailpath.formats.outgoing import Outgoing, outgoing
 from tailpath.formats.registry import Reading
-from tailpath.formats.writing import (
-    MARK,
-    Extras,
-    action_words,
-    choice_costs,
-    extras_line,
-    probability_columns,
-)
+from tailpath.formats.writing import MARK, Extras
 from tailpath.graph import Array, BoolArray, FloatArray, IntArray
-from tailpath.model.interval import IntervalSSP, underlying_ssp
+from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
 from tailpath.version import __version__
 
@@ -279,70 +273,62 @@ def write(model: SSP | IntervalSSP, path: str, *, dtmc: bool = False) -> None:
     """Write a UMB file, packed with gzip. The goal is the proposition `goal`, the costs are the
     reward `cost`; goals have a loop.
     """
-    ssp, kind = underlying_ssp(model), {"type": "double", "size": 64}
-    if isinstance(model, IntervalSSP):
-        kind = {"type": "double-interval", "size": 128}
-    probabilities = probability_columns(model).values()
-    goals = np.flatnonzero(ssp.is_goal)
-    loop = ssp.state_choices[goals]  # the choice that each goal's loop comes before
-    loop_branch = ssp.choice_outcomes[loop]
-    least, mixed = choice_costs(ssp)
-    entity, costs = "branches", np.insert(ssp.outcome_cost, loop_branch, 0.0)
-    if not mixed.any():
-        entity, costs = "choices", np.insert(least, loop, 0.0)
-    actions, position, action = np.unique(ssp.choice_action, return_index=True, return_inverse=True)
+    found = outgoing(model, writable_action, branch_costs=not dtmc)
+    entity, costs = "choices", found.choice_cost
+    if (found.cost != np.repeat(costs, np.diff(found.choice_branches))).any():
+        entity, costs = "branches", found.cost
+    actions, position, action = np.unique(
+        found.choice_action, return_index=True, return_inverse=True
+    )
     order = np.argsort(position)  # as they first appear
-    words = map(action_words(ssp, writable_action), actions[order].tolist())
-    strings = [b"", *map(str.encode, words)]  # the loops of the goals have no name
-    lengths = np.insert(np.diff(ssp.choice_outcomes), loop, 1)
-    index = _index(ssp, len(lengths), int(lengths.sum()), len(strings), entity)
-    index["transition-system"] |= {"branch-probability-type": kind, "#players": int(not dtmc)}
+    strings = [found.word(each).encode() for each in actions[order].tolist()]
     arrays: dict[str, tuple[Any, str]] = {
-        "state-to-choices": (ssp.state_choices + np.append(0, np.cumsum(ssp.is_goal)), "<u8"),
-        "choice-to-branches": (np.append(0, np.cumsum(lengths)), "<u8"),
-        "branch-to-target": (np.insert(ssp.outcome_target, loop_branch, goals), "<u8"),
-        "branch-to-probability": (
-            np.stack([np.insert(p, loop_branch, 1.0) for p in probabilities], axis=1),
-            "<f8",
-        ),
-        "actions/choices/values": (np.insert(1 + np.argsort(order)[action], loop, 0), "<u4"),
+        "state-to-choices": (found.state_choices, "<u8"),
+        "choice-to-branches": (found.choice_branches, "<u8"),
+        "branch-to-target": (found.target, "<u8"),
+        "branch-to-probability": (found.shares, "<f8"),
+        "actions/choices/values": (np.argsort(order)[action], "<u4"),
         "actions/choices/string-mapping": (np.cumsum([0, *map(len, strings)]), "<u8"),
         f"annotations/rewards/cost/{entity}/values": (costs, "<f8"),
     }
     members = {
-        "index.json": json.dumps(index, indent=1).encode(),
+        "index.json": json.dumps(_index(found, len(strings), entity, dtmc), indent=1).encode(),
         **{f"{name}.bin": array.astype(kind).tobytes() for name, (array, kind) in arrays.items()},
-        "state-is-initial.bin": _bitset(np.arange(ssp.n_states) == ssp.start_index),
+        "state-is-initial.bin": _bitset(found, "init"),
         "actions/choices/strings.bin": b"".join(strings),
-        "annotations/aps/goal/states/values.bin": _bitset(ssp.is_goal),
+        "annotations/aps/goal/states/values.bin": _bitset(found, "goal"),
     }
     write_bytes(path, packed_tar(members, "gz"))
 
 
-def _bitset(mask: BoolArray) -> bytes:
-    data = np.packbits(mask, bitorder="little").tobytes()
-    return data + bytes(-len(data) % 8)
+def _bitset(model: Outgoing, label: str) -> bytes:
+    mask = np.zeros(-(-model.n_states // 64) * 64, dtype=np.bool_)
+    mask[[state for state, labels in model.labels.items() if label in labels]] = True
+    return np.packbits(mask, bitorder="little").tobytes()
 
 
-def _index(
-    ssp: SSP, n_choices: int, n_branches: int, n_actions: int, entity: str
-) -> dict[str, Any]:
+def _index(model: Outgoing, n_actions: int, entity: str, dtmc: bool) -> dict[str, Any]:
     double = {"type": "double", "size": 64}
+    ends = model.shares.shape[1]
     return {
         "format-version": 1,
         "format-revision": 0,
-        "model-data": {"comment": extras_line(ssp)},
+        "model-data": {"comment": model.line},
         "file-data": {"tool": "tailpath", "tool-version": __version__},
         "transition-system": {
             "time": "discrete",
-            "#players": 1,
-            "#states": ssp.n_states,
+            "#players": int(not dtmc),
+            "#states": model.n_states,
             "#initial-states": 1,
-            "#choices": n_choices,
+            "#choices": model.n_choices,
             "#choice-actions": n_actions,
-            "#branches": n_branches,
+            "#branches": len(model.target),
             "#branch-actions": 0,
             "#observations": 0,
+            "branch-probability-type": {
+                "type": "double-interval" if ends > 1 else "double",
+                "size": 64 * ends,
+            },
         },
         "annotations": {
             "aps": {

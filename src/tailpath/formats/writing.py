@@ -30,7 +30,7 @@ from tailpath.formats.headers import (
     decode_members,
     decode_names,
 )
-from tailpath.graph import Array, BoolArray, FloatArray
+from tailpath.graph import Array, FloatArray
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP, Geometry, Name
 
@@ -51,16 +51,11 @@ def in_blocks(lines: Iterable[str]) -> Iterator[bytes]:
         yield block.encode("utf-8", "backslashreplace")
 
 
-def probability_texts(
-    model: SSP | IntervalSSP, between: str = ", ", estimates: bool = False
-) -> Iterator[str]:
-    """The probability of each outcome; intervals in brackets, optionally with the estimate."""
-    if not isinstance(model, IntervalSSP):
-        return (repr(p) for (p,) in in_turn(model.outcome_probability))
-    columns = [model.low, model.high]
-    if estimates and model.estimate is not None:
-        columns.append(model.estimate)
-    return (f"[{between.join(map(repr, ends))}]" for ends in in_turn(*columns))
+def share_texts(shares: FloatArray, between: str = ", ") -> Iterator[str]:
+    """Probabilities, (n, 1); more columns, such as the ends of intervals, in brackets."""
+    if shares.shape[1] == 1:
+        return (repr(p) for (p,) in in_turn(shares[:, 0]))
+    return (f"[{between.join(map(repr, row))}]" for row in in_turn(*shares.T))
 
 
 def probability_columns(model: SSP | IntervalSSP) -> dict[str, FloatArray]:
@@ -68,15 +63,6 @@ def probability_columns(model: SSP | IntervalSSP) -> dict[str, FloatArray]:
     if isinstance(model, IntervalSSP):
         return {"low": model.low, "high": model.high}
     return {"probability": model.outcome_probability}
-
-
-def choice_costs(ssp: SSP) -> tuple[FloatArray, BoolArray]:
-    """The least cost of each choice, and whether its outcomes have different ones."""
-    least, most = (
-        extreme.reduceat(ssp.outcome_cost, ssp.choice_outcomes[:-1])
-        for extreme in (np.minimum, np.maximum)
-    )
-    return least, least != most
 
 
 # ---------------------------------------------------------------------- as JSON

@@ -14,7 +14,6 @@ import numpy as np
 
 from tailpath.errors import ModelError, TailpathError
 from tailpath.graph import Array, BoolArray, FloatArray, IntArray
-from tailpath.model.columns import Guess, columns_called, no_guess
 from tailpath.model.cost_units import as_fraction, common_unit
 from tailpath.model.durations import shares_of_law
 from tailpath.model.outcomes import Name
@@ -52,9 +51,12 @@ def as_they_appear(number: Array, count: int) -> IntArray:
 
 
 class OutcomeTable:
-    """A table in memory; tables in files override what differs. `names` are those of columns."""
+    """A table in memory; tables in files override what differs. `names` are those of columns, which
+    may be called anything unless they are `fixed`.
+    """
 
     names: Sequence[Any] = ()
+    fixed: Sequence[str] = ()
     noun, title = "columns", "the table"
     #: States that are numbered before and after those of its rows.
     first: Sequence[Name] = ()
@@ -63,14 +65,10 @@ class OutcomeTable:
     strict = False
     is_file = False
     error: type[TailpathError] = ModelError
+    #: The place of the names of columns, at the beginning of a message.
+    header = ""
     #: Whether a comma in a number can only be a decimal one.
     decimal_commas = False
-
-    def called(
-        self, chosen: Mapping[str, Any], intervals: bool, guess: Guess = no_guess
-    ) -> dict[str, Any]:
-        """The name of each column."""
-        return columns_called(self.names, chosen, intervals, guess)
 
     def columns(self, called: Mapping[str, Any], faults: Faults) -> dict[str, Categorical]:
         """The cells of the columns with these names."""

@@ -42,15 +42,11 @@ NONE: Mapping[str, Any] = MappingProxyType({})
 Guess = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 
-def no_guess(found: Mapping[str, Any]) -> Mapping[str, Any]:
-    return NONE
-
-
 def columns_called(
     names: Iterable[Any],
-    chosen: Mapping[str, Any] = NONE,
-    intervals: bool = False,
-    guess: Guess = no_guess,
+    chosen: Mapping[str, Any],
+    intervals: bool,
+    guess: Guess,
 ) -> dict[str, Any]:
     """Which of the names is which column: `{column: name}`, as `chosen` or by their words.
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from tailpath.errors import ModelError, kind_of
 from tailpath.model.cells import Categorical, Faults, OutcomeTable
-from tailpath.model.columns import NONE, WORDS, Guess, no_guess
+from tailpath.model.columns import NONE, WORDS
 from tailpath.model.outcomes import Name, describe_outcome
 
 #: The kinds of the fourth entry of a row, and the columns that it fills.
@@ -41,6 +41,7 @@ class Rows(OutcomeTable):
         if not self.last:
             raise ModelError("the model has no goals")
         self.rows, self.kind = list(rows), kind
+        self.fixed = ("state", "action", "next_state", *COLUMNS[kind], "cost")
         for position, row in enumerate(self.rows):
             try:
                 state, action, next_state, _, cost = row
@@ -50,12 +51,6 @@ class Rows(OutcomeTable):
                     f"outcome {position} is {row!r}; expected hashable (state, action, next_state,"
                     f" {kind}, cost)"
                 ) from None
-
-    def called(
-        self, chosen: Mapping[str, Any], intervals: bool, guess: Guess = no_guess
-    ) -> dict[str, Any]:
-        names = ("state", "action", "next_state", *COLUMNS[self.kind], "cost")
-        return dict(zip(names, names))
 
     def columns(self, called: Mapping[str, Any], faults: Faults) -> dict[str, Categorical]:
         state, action, target, given, cost = zip(*self.rows) if self.rows else [()] * 5

@@ -10,7 +10,6 @@ import numpy as np
 from tailpath.errors import ModelError, OptionError
 from tailpath.graph import Array, FloatArray, owners
 from tailpath.model.cells import Categorical, Faults, OutcomeTable
-from tailpath.model.columns import Guess, no_guess
 from tailpath.model.outcomes import describe_outcome
 
 
@@ -20,6 +19,7 @@ class Matrices(OutcomeTable):
     """
 
     title, strict = "the model", True
+    fixed = ("state", "action", "next_state", "probability", "cost")
 
     def __init__(
         self,
@@ -65,22 +65,14 @@ class Matrices(OutcomeTable):
         # A row without entries is a choice nonetheless, which the model will refuse.
         empty = np.flatnonzero(np.diff(chances.indptr) == 0)
         row, none = np.append(row, empty), np.zeros(len(empty))
-        columns = {
-            "state": state[row],
-            "action": action[row],
-            "next_state": np.append(target, state[empty]),
-            "probability": np.append(chances.data, none),
-            "cost": np.append(cost, none),
-        }
+        columns = (
+            *(state[row], action[row], np.append(target, state[empty])),
+            *(np.append(chances.data, none), np.append(cost, none)),
+        )
         order = np.lexsort((action[row], state[row]))
         if by_row:  # An infinite cost marks an action that the state does not have.
             order = order[amounts[row[order]] != never]
-        self.cells = {name: column[order] for name, column in columns.items()}
-
-    def called(
-        self, chosen: Mapping[str, Any], intervals: bool, guess: Guess = no_guess
-    ) -> dict[str, Any]:
-        return dict(zip(self.cells, self.cells))
+        self.cells = {name: column[order] for name, column in zip(self.fixed, columns)}
 
     def columns(self, called: Mapping[str, Any], faults: Faults) -> dict[str, Categorical]:
         found = {}

@@ -54,7 +54,7 @@ class OutcomeColumns(NamedTuple):
         return OutcomeColumns(state, action, target, cost, shares)
 
     def extended(
-        self, state: Any, action: int, target: Array, cost: float, probability: float
+        self, state: Any, action: int, target: Array, cost: Any, probability: float
     ) -> OutcomeColumns:
         """With one more row for each of some targets."""
 

@@ -25,7 +25,7 @@ from tailpath.model.cells import (
     OutcomeTable,
     as_they_appear,
 )
-from tailpath.model.columns import COST_COLUMNS, INTERVALS, NONE
+from tailpath.model.columns import COST_COLUMNS, INTERVALS, NONE, columns_called
 from tailpath.model.ends import GAINS, MANY, StartAndGoals, nearest, note_typos, start_and_goals
 from tailpath.model.guesses import guessed
 from tailpath.model.outcomes import ROW_TOLERANCE, CostRule, Name, OutcomeColumns, can_happen
@@ -62,7 +62,7 @@ def outcomes_of_table(
     a count of 1; with `rewards`, numbers are gains. `rule(sign)` makes costs of numbers that are
     costs of this sign.
     """
-    called = table.called(chosen, intervals, partial(guessed, table))
+    called = _called(table, chosen, intervals)
     faults = Faults(table)
     columns = table.columns(called, faults)
     _check_lengths(columns, called, faults)
@@ -113,6 +113,16 @@ def outcomes_of_table(
     fields = {"notes": tuple(notes), "exact_unit": unit if costs.is_sign else None}
     counted = intervals and kinds in ((), ("count",))
     return TableOutcomes(*_named(rows, ends, states, actions, fields), counted)
+
+
+def _called(table: OutcomeTable, chosen: Mapping[str, Any], intervals: bool) -> dict[str, Any]:
+    """The name of each column."""
+    if table.fixed:
+        return dict(zip(table.fixed, table.fixed))
+    try:
+        return columns_called(table.names, chosen, intervals, partial(guessed, table))
+    except ModelError as error:
+        raise table.error(f"{table.header}{error}") from None
 
 
 def _named(
