@@ -204,12 +204,12 @@ def risk_neutral_bounds(
 
     With a discount every step but one to a goal is the last one with probability 1 - gamma.
     """
-    model = rows_of(ssp)
+    in_integers, unit = rows_of(ssp)
     goal = ssp.is_goal.tolist()
     on, in_all = gamma.numerator, gamma.denominator
     states = [s for s in range(ssp.n_states) if choices[s] >= 0 and not goal[s]]
     if gamma == 1:
-        for state in _surely_arriving(ssp, model.choice) - set(states):
+        for state in _surely_arriving(ssp, in_integers) - set(states):
             raise RefutedError(
                 f"state {ssp.states[state]!r} is claimed to have no policy that is certain to"
                 " arrive, but it has one"
@@ -217,7 +217,7 @@ def risk_neutral_bounds(
     position = {s: i for i, s in enumerate(states)}
 
     def row(choice: int) -> IntegerRow | None:
-        denominator, edges = model.choice[choice]
+        denominator, edges = in_integers[choice]
         if any(not goal[to] and to not in position for to, _, _ in edges):
             return None
         ends = [(GOAL, w * (in_all - on), cost) for _, w, cost in edges if on < in_all]
@@ -227,18 +227,13 @@ def risk_neutral_bounds(
         ]
 
     options = [
-        [
-            (k, r)
-            for k in range(int(ssp.state_choices[s]), int(ssp.state_choices[s + 1]))
-            if (r := row(k)) is not None
-        ]
+        {k: r for k in range(*ssp.state_choices[s : s + 2].tolist()) if (r := row(k)) is not None}
         for s in states
     ]
-    chosen = [next((r for k, r in of if k == choices[s]), None) for s, of in zip(states, options)]
-    if any(r is None for r in chosen):
+    if not all(choices[s] in of for s, of in zip(states, options)):
         raise RefutedError("the risk-neutral policy leads to a state for which it has no choice")
-    rows = [r for r in chosen if r is not None]
-    every = [[r for _, r in of] for of in options]
+    rows = [of[choices[s]] for s, of in zip(states, options)]
+    every = [list(of.values()) for of in options]
     bounds = _lowered(rows, every)
     if bounds is None:
         if len(rows) > LARGEST_EXACT:
@@ -250,7 +245,7 @@ def risk_neutral_bounds(
     most: list[int | None] = list(least)
     for s, (low, high) in zip(states, bounds):
         least[s], most[s] = low, high
-    return least, most, model.unit
+    return least, most, unit
 
 
 def _surely_arriving(ssp: Any, rows: list[IntegerRow]) -> set[int]:
