@@ -130,12 +130,11 @@ def check_expected(solution: Any) -> Proof:
         refuse_outside(f"the value of {ssp.states[state]!r}", float(solution.value[state]), claim)
     start = ssp.start_index
     low_start, high_start = float(solution.lower[start]), float(solution.upper[start])
-    width = (high_start - low_start) / abs(high_start) if high_start != 0 else 0.0
     line = (
         f"the least expected cost lies in [{low_start:.15g}, {high_start:.15g}], and likewise from"
         f" all {ssp.n_states} states"
     )
-    return Proof((line,), width)
+    return Proof((line,), relative_width(low_start, high_start))
 
 
 def check_optimum(solution: Any, alpha: float) -> Proof:
@@ -144,8 +143,8 @@ def check_optimum(solution: Any, alpha: float) -> Proof:
     """
     ssp = solution.largest.ssp
     low, high = own_bounds(solution, alpha)
-    policy = solution.policy(alpha)
-    truth = enclose(ssp, policy, _in_integer_units(solution.var(alpha), solution.largest.unit))
+    policy, unit = solution.policy(alpha), solution.largest.unit
+    truth = enclose(ssp, policy, round(Fraction(solution.var(alpha)) / unit) * unit)
     if truth.tail_exceeds(Fraction(alpha)) and math.isfinite(high):
         # Masses that floats cannot tell from alpha: the VaR lies beyond, but not beyond the CVaR.
         truth = enclose(ssp, policy, Fraction(high))
@@ -180,10 +179,6 @@ def own_bounds(solution: Any, alpha: float) -> tuple[float, float]:
     low, high = solution.bounds(alpha)
     refuse_outside("the least CVaR", solution.cvar(alpha), (low, high))
     return low, high
-
-
-def _in_integer_units(cost: float, unit: Fraction) -> Fraction:
-    return Fraction(round(Fraction(cost) / unit)) * unit
 
 
 def _cheaper(below: Any, ssp: Any) -> None:
