@@ -145,7 +145,7 @@ def test_the_tables_of_the_least_excess(few_bits, monkeypatch, data, enclosed):
         assert holds(low, to_go[ssp.states[state]] / unit * (1 << BITS), high)
     rows = [
         (excess.Choice(whole, [w for _, w, _ in row], [], 0), [(to, c) for to, _, c in row])
-        for whole, row in chain.rows_of(ssp).choice
+        for whole, row in chain.rows_of(ssp)[0]
     ]
     tables = excess.Below(ssp, rows, least)
     last = min(6, math.ceil(to_go[ssp.start] / unit))

@@ -96,10 +96,9 @@ class BudgetTable:
     marginal: float = 0.0
     swept: tuple[Any, Changes] | None = None
 
-    def sides(self, losses: tuple[FloatArray, FloatArray] | None = None) -> TableSides:
-        """Bounds on the values at the start; `losses` are those on what arriving is worth."""
-        layout, changes = self.swept or (self.layout, self.changes)
-        both = losses or (self.loss, self.loss)
+    def sides(self) -> TableSides:
+        """Bounds on the values at the start."""
+        (layout, changes), both = self.swept or (self.layout, self.changes), (self.loss, self.loss)
         return table_sides(layout, self.objective, layout.ends(), self.again, changes, both)
 
     def share(self) -> Share:

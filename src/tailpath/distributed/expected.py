@@ -139,14 +139,11 @@ class PartExpected:
     rounds: int
 
     @property
-    def start(self) -> tuple[float, float, float]:
-        """V* of the start, and its lower and upper bound, on every rank."""
-        here, bounds = self.graph.start, self.bounds
-        mine = None
-        if here >= 0:
-            mine = tuple(float(side[here]) for side in (bounds.value, bounds.lower, bounds.upper))
-        found = next((each for each in self.graph.comm.allgather(mine) if each is not None), None)
-        return (0.0, 0.0, 0.0) if found is None else found
+    def start(self) -> tuple[float, float]:
+        """The lower and upper bound on V* of the start, on every rank; 0 where it is a goal."""
+        here, sides = self.graph.start, (self.bounds.lower, self.bounds.upper)
+        low, high = (largest(self.graph.comm, s[here] if here >= 0 else 0.0) for s in sides)
+        return low, high
 
 
 def solve_part_expected(graph: PartGraph) -> PartExpected:

@@ -116,9 +116,9 @@ def lay_out_part(expected: PartExpected, unavoidable_cost: IntArray) -> PartLayo
 
 def _ends(expected: PartExpected, number: IntArray) -> Ends:
     part = expected.graph.part
-    _, *start = (end / float(part.unit) for end in expected.start)
+    low, high = (end / float(part.unit) for end in expected.start)
     bounds = expected.bounds.map(lambda side: side[number] / float(part.unit))
-    return Ends(bounds.lower, bounds.upper, (start[0], start[1]), part.probability_error)
+    return Ends(bounds.lower, bounds.upper, (low, high), part.probability_error)
 
 
 def _overall(graph: PartGraph, least: FloatArray) -> Overall:

@@ -44,9 +44,6 @@ class Alone:
     def alltoall(self, mine: list[Any]) -> list[Any]:
         return mine
 
-    def Barrier(self) -> None:
-        pass
-
 
 def ranks_of(comm: Any) -> Any:
     """The communicator that was given, or this process alone."""

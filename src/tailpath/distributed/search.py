@@ -203,9 +203,9 @@ def _check_fits(comm: Any, part: Part) -> None:
         comm.Barrier()
 
 
-def require_arrival(graph: PartGraph, nearest: FloatArray, why: str = DEAD_END) -> None:
+def require_arrival(graph: PartGraph, nearest: FloatArray) -> None:
     """Refuse a model in parts that has dead ends: without, all arrive almost surely."""
     dead = graph.state[: graph.own][np.isinf(nearest[: graph.own])]
     found = [int(state) for some in graph.comm.allgather(dead[:1].tolist()) for state in some]
     if found:
-        raise GoalUnreachableError(f"from state {found[0]} {why}")
+        raise GoalUnreachableError(f"from state {found[0]} {DEAD_END}")

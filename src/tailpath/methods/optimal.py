@@ -57,16 +57,9 @@ def account_of_cvar(plan: Plan, alpha: float, costs: Any, seconds: float) -> Acc
         # The policy costs at most what it does with costs rounded up.
         high = min(high, costs.bounds(alpha)[1]) if delta is not None else high
         values = {"cvar": costs.cvar(alpha), "var": costs.var(alpha), "mean": costs.mean}
-    shown = {
-        "least CVaR" if delta is None else "CVaR": "cvar",
-        "VaR": "var",
-        "expected cost": "mean",
-    }
-    rows = {
-        what: f"{value:.10g}"
-        for what, key in shown.items()
-        if (value := values.get(key)) is not None
-    }
+    least = "least CVaR" if delta is None else "CVaR"
+    names = {"cvar": least, "var": "VaR", "mean": "expected cost"}
+    rows = {names[key]: f"{value:.10g}" for key, value in values.items() if value is not None}
     between = bounds_row((low, high), delta)
     rows = {**rows, **between} if delta is None else {**between, **rows}
     record = {"alpha": alpha, **plan.facts, "bounds": [low, high], "seconds": seconds, **values}

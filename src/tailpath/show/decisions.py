@@ -211,22 +211,18 @@ class Decisions(list[Row]):
         """Names of states, and arrows: the state they leave, when, what is done, and for each next
         state its number and its probability in words.
         """
-        number: dict[Name, int] = {}
-        for row in self:
-            number.setdefault(row.state, len(number))
-        for row in self:
-            for after in row.next_states:
-                number.setdefault(after, len(number))
-        rules = _rules(self, unit)
+        after = (state for row in self for state in row.next_states)
+        names = dict.fromkeys((*(row.state for row in self), *after))
+        number = {state: k for k, state in enumerate(names)}
         arrows = []
-        for row, rule in zip(self, rules):
+        for row, rule in zip(self, _rules(self, unit)):
             sure = len(row.next_states) == 1
             targets = [
                 (number[after], "" if sure else number_in_words(chance, 3))
                 for after, chance in row.next_states.items()
             ]
             arrows.append((number[row.state], rule, decision_in_words(row.action), targets))
-        return [name_in_words(name) for name in number], arrows
+        return [name_in_words(state) for state in names], arrows
 
 
 #: How files of a table end, and what makes their text.

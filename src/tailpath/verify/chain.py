@@ -43,14 +43,6 @@ def decimal(number: Any) -> Fraction:
     return number if isinstance(number, Fraction) else Fraction(repr(float(number)))
 
 
-@dataclass(frozen=True)
-class ExactRows:
-    """All choices of a model in integers: `choice[k]` is a row over states; costs count `unit`."""
-
-    choice: list[IntegerRow]
-    unit: Fraction
-
-
 def exact_costs(ssp: Any) -> list[Fraction]:
     """The cost of every outcome as it is meant."""
     if ssp.cost_unit is not None:
@@ -58,15 +50,17 @@ def exact_costs(ssp: Any) -> list[Fraction]:
     return [decimal(cost) for cost in ssp.outcome_cost.tolist()]
 
 
-def rows_of(ssp: SSP) -> ExactRows:
-    """The model as given; costs without a unit count the finest decimal place among them."""
+def rows_of(ssp: SSP) -> tuple[list[IntegerRow], Fraction]:
+    """All choices of the model as given, rows over states, and what costs count: the unit, or the
+    finest decimal place among them.
+    """
     exact = exact_costs(ssp)
     unit = ssp.cost_unit or Fraction(1, math.lcm(*(cost.denominator for cost in exact)))
     level = [int(cost / unit) for cost in exact]
     probability = map(decimal, ssp.outcome_probability.tolist())
     edges = list(zip(ssp.outcome_target.tolist(), probability, level))
     rows = pairwise(ssp.choice_outcomes.tolist())
-    return ExactRows([integer_row(edges[first:end]) for first, end in rows], unit)
+    return [integer_row(edges[first:end]) for first, end in rows], unit
 
 
 def integer_row(edges: Sequence[tuple[int, Fraction, int]]) -> IntegerRow:
@@ -95,10 +89,10 @@ def exact_chain(ssp: SSP, policy: Any, most: int = MAX_PAIRS) -> ExactChain:
     """Unroll a policy by its own functions, as far as `most` pairs of state and memory, which take
     some seconds for every 100,000.
     """
-    model = rows_of(ssp)
+    choices, unit = rows_of(ssp)
     goal = ssp.is_goal.tolist()
     if goal[ssp.start_index]:
-        return ExactChain([], GOAL, model.unit)
+        return ExactChain([], GOAL, unit)
     pairs = {(ssp.start_index, policy.start(ssp.start)): 0}
     queue = list(pairs)
     rows: list[IntegerRow] = []
@@ -111,10 +105,10 @@ def exact_chain(ssp: SSP, policy: Any, most: int = MAX_PAIRS) -> ExactChain:
             for action, weight in weights.items()
             if weight
         ]
-        scale = math.lcm(*(model.choice[k][0] * weight.denominator for _, weight, k in taken))
+        scale = math.lcm(*(choices[k][0] * weight.denominator for _, weight, k in taken))
         edges: dict[tuple[int, int], int] = {}
         for action, weight, choice in taken:
-            denominator, outcomes = model.choice[choice]
+            denominator, outcomes = choices[choice]
             share = weight.numerator * scale // (denominator * weight.denominator)
             first = int(ssp.choice_outcomes[choice])
             for position, (target, w, cost) in enumerate(outcomes):
@@ -133,7 +127,7 @@ def exact_chain(ssp: SSP, policy: Any, most: int = MAX_PAIRS) -> ExactChain:
                 f"the checker follows at most {most} pairs of state and memory, and the policy"
                 " reaches more"
             )
-    return ExactChain(rows, 0, model.unit)
+    return ExactChain(rows, 0, unit)
 
 
 def leading_to(ends: Iterable[int], moves: Iterable[tuple[int, int]]) -> set[int]:

@@ -327,7 +327,7 @@ def _widened_excess(costs: Any) -> tuple[Any, Any]:
 
 
 def relative_width(low: float, high: float) -> float:
-    return (high - low) / high if high > 0 else 0.0
+    return (high - low) / abs(high) if high != 0 else 0.0
 
 
 def refuse_outside(what: str, value: float, bounds: Sequence[Any]) -> None:

@@ -222,13 +222,13 @@ def prove_below(
     """Prove that w + U(start, w) / alpha >= claim for every budget w, all in units, of a model with
     known probabilities; `least` and `most` enclose V*.
     """
-    model = rows_of(ssp)
+    rows, unit = rows_of(ssp)
     choices = [
         (Choice(denominator, [w for _, w, _ in row], [], 0), [(to, cost) for to, _, cost in row])
-        for denominator, row in model.choice
+        for denominator, row in rows
     ]
     tables = Below(ssp, choices, least)
-    prove_at_integers(tables, widest(least, most), claim, alpha, model.unit)
+    prove_at_integers(tables, widest(least, most), claim, alpha, unit)
 
 
 def widest(least: list[int | None], most: list[int | None]) -> Fraction:

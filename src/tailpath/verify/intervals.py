@@ -249,8 +249,9 @@ def check_robust_cvar(solution: Any, expected: Any, alpha: float) -> Proof:
     """
     check_robust_expected(expected)
     low, high = own_bounds(solution, alpha)
-    promise = _check_promise(solution, expected, alpha)
-    _check_below(solution, expected, alpha)
+    game = _Game(solution.model, solution.nature)
+    promise = _check_promise(game, solution, expected, alpha)
+    _check_below(game, expected, alpha, Fraction(low))
     whatever = (
         "whatever nature does" if solution.nature == "cooperative" else "against every nature"
     )
@@ -258,9 +259,8 @@ def check_robust_cvar(solution: Any, expected: Any, alpha: float) -> Proof:
     return Proof(proved, relative_width(low, high))
 
 
-def _check_below(solution: Any, expected: Any, alpha: float) -> None:
+def _check_below(game: _Game, expected: Any, alpha: float, low: Fraction) -> None:
     """The lower bound, unless the mean proves it."""
-    game, low = _Game(solution.model, solution.nature), Fraction(solution.bounds(alpha)[0])
     ssp, unit = game.ssp, game.ssp.cost_unit
     if low <= Fraction(float(expected.lower[ssp.start_index])):
         return
@@ -282,10 +282,9 @@ def _check_below(solution: Any, expected: Any, alpha: float) -> None:
     )
 
 
-def _check_promise(solution: Any, expected: Any, alpha: float) -> str:
+def _check_promise(game: _Game, solution: Any, expected: Any, alpha: float) -> str:
     """Hold the upper bound on the CVaR of the policy against the model as given."""
-    game, policy = _Game(solution.model, solution.nature), solution.policy(alpha)
-    ssp, unit = game.ssp, game.ssp.cost_unit
+    policy, ssp, unit = solution.policy(alpha), game.ssp, game.ssp.cost_unit
     if policy.risk_neutral.tolist() != expected.choices.tolist():
         raise RefutedError("the policy is not risk-neutral once its budget is spent")
     upper = [Fraction(v) / unit if math.isfinite(v) else math.inf for v in expected.upper.tolist()]

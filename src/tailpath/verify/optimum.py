@@ -130,12 +130,11 @@ def check_expected(solution: Any) -> Proof:
         refuse_outside(f"the value of {ssp.states[state]!r}", float(solution.value[state]), claim)
     start = ssp.start_index
     low_start, high_start = float(solution.lower[start]), float(solution.upper[start])
-    width = (high_start - low_start) / abs(high_start) if high_start != 0 else 0.0
     line = (
         f"the least expected cost lies in [{low_start:.15g}, {high_start:.15g}], and likewise from"
         f" all {ssp.n_states} states"
     )
-    return Proof((line,), width)
+    return Proof((line,), relative_width(low_start, high_start))
 
 
 def check_optimum(solution: Any, alpha: float) -> Proof:
@@ -144,8 +143,8 @@ def check_optimum(solution: Any, alpha: float) -> Proof:
     """
     ssp = solution.largest.ssp
     low, high = own_bounds(solution, alpha)
-    policy = solution.policy(alpha)
-    truth = enclose(ssp, policy, _in_integer_units(solution.var(alpha), solution.largest.unit))
+    policy, unit = solution.policy(alpha), solution.largest.unit
+    truth = enclose(ssp, policy, round(Fraction(solution.var(alpha)) / unit) * unit)
     if truth.tail_exceeds(Fraction(alpha)) and math.isfinite(high):
         # Masses that floats cannot tell from alpha: the VaR lies beyond, but not beyond the CVaR.
         truth = enclose(ssp, policy, Fraction(high))
@@ -182,10 +181,6 @@ def own_bounds(solution: Any, alpha: float) -> tuple[float, float]:
     return low, high
 
 
-def _in_integer_units(cost: float, unit: Fraction) -> Fraction:
-    return Fraction(round(Fraction(cost) / unit)) * unit
-
-
 def _cheaper(below: Any, ssp: Any) -> None:
     """Hold a model with costs rounded down against the model as given: it must be the same but for
     costs, of which none is higher.
@@ -204,12 +199,12 @@ def risk_neutral_bounds(
 
     With a discount every step but one to a goal is the last one with probability 1 - gamma.
     """
-    model = rows_of(ssp)
+    in_integers, unit = rows_of(ssp)
     goal = ssp.is_goal.tolist()
     on, in_all = gamma.numerator, gamma.denominator
     states = [s for s in range(ssp.n_states) if choices[s] >= 0 and not goal[s]]
     if gamma == 1:
-        for state in _surely_arriving(ssp, model.choice) - set(states):
+        for state in _surely_arriving(ssp, in_integers) - set(states):
             raise RefutedError(
                 f"state {ssp.states[state]!r} is claimed to have no policy that is certain to"
                 " arrive, but it has one"
@@ -217,7 +212,7 @@ def risk_neutral_bounds(
     position = {s: i for i, s in enumerate(states)}
 
     def row(choice: int) -> IntegerRow | None:
-        denominator, edges = model.choice[choice]
+        denominator, edges = in_integers[choice]
         if any(not goal[to] and to not in position for to, _, _ in edges):
             return None
         ends = [(GOAL, w * (in_all - on), cost) for _, w, cost in edges if on < in_all]
@@ -227,18 +222,13 @@ def risk_neutral_bounds(
         ]
 
     options = [
-        [
-            (k, r)
-            for k in range(int(ssp.state_choices[s]), int(ssp.state_choices[s + 1]))
-            if (r := row(k)) is not None
-        ]
+        {k: r for k in range(*ssp.state_choices[s : s + 2].tolist()) if (r := row(k)) is not None}
         for s in states
     ]
-    chosen = [next((r for k, r in of if k == choices[s]), None) for s, of in zip(states, options)]
-    if any(r is None for r in chosen):
+    if not all(choices[s] in of for s, of in zip(states, options)):
         raise RefutedError("the risk-neutral policy leads to a state for which it has no choice")
-    rows = [r for r in chosen if r is not None]
-    every = [[r for _, r in of] for of in options]
+    rows = [of[choices[s]] for s, of in zip(states, options)]
+    every = [list(of.values()) for of in options]
     bounds = _lowered(rows, every)
     if bounds is None:
         if len(rows) > LARGEST_EXACT:
@@ -250,7 +240,7 @@ def risk_neutral_bounds(
     most: list[int | None] = list(least)
     for s, (low, high) in zip(states, bounds):
         least[s], most[s] = low, high
-    return least, most, model.unit
+    return least, most, unit
 
 
 def _surely_arriving(ssp: Any, rows: list[IntegerRow]) -> set[int]:

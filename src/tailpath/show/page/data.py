@@ -27,7 +27,6 @@ from tailpath.pictures.states import layers
 from tailpath.policies.atoms import AtomPolicy
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.kinds import MarkovPolicy
-from tailpath.policies.policy import Policy
 from tailpath.show.display import met_most
 from tailpath.show.followed import Followed
 from tailpath.show.page.places import places_of
@@ -85,10 +84,13 @@ def page_data(ssp: SSP, asked: Asked, progress: Update = lambda text: None) -> d
         )
     places = None if asked.positions is None else places_of(asked.positions, ssp)
     names, plans = zip(*_plans(ssp, asked, alphas[-1], progress))
-    cases, found = [], _Cases(ssp, alphas[-1])
-    for alpha in alphas:
+    policies = [[plan.policy(alpha) for plan in plans] for alpha in alphas]
+    # What the alpha does not change is found once for each policy.
+    known = {id(one): Followed(ssp, one, alphas[-1]) for row in policies for one in row}
+    cases = []
+    for alpha, row in zip(alphas, policies):
         progress(f"alpha {alpha:g}")
-        cases.append([found.find(plan.policy(alpha), alpha) for plan in plans])
+        cases.append([_case(known[id(one)], alpha) for one in row])
     weight = np.sum([_weight(ssp, case) for row in cases for case in row], axis=0)
     scene = scene_of(ssp, weight, places)
     shown = [place["state"] for place in scene["places"]]
@@ -153,22 +155,11 @@ def _plans(ssp: SSP, asked: Asked, least: float, progress: Update) -> list[tuple
     return found
 
 
-class _Cases:
-    """Cases by policy and alpha; what the alpha does not change is found once for each policy."""
-
-    def __init__(self, ssp: SSP, least: float) -> None:
-        self.ssp, self.least = ssp, least
-        self.known: dict[int, Followed] = {}
-
-    def find(self, policy: Policy, alpha: float) -> Case:
-        if id(policy) not in self.known:
-            self.known[id(policy)] = Followed(self.ssp, policy, self.least)
-        followed = self.known[id(policy)]
-        try:
-            worst = bad_runs(followed, alpha, RUNS)
-        except OptionError:  # too long to be looked at step by step
-            worst = None
-        return Case(followed, worst)
+def _case(followed: Followed, alpha: float) -> Case:
+    try:
+        return Case(followed, bad_runs(followed, alpha, RUNS))
+    except OptionError:  # too long to be looked at step by step
+        return Case(followed, None)
 
 
 def _weight(ssp: SSP, case: Case) -> FloatArray:

@@ -98,22 +98,15 @@ def budget_policy(
     """
     own, risk_neutral = layout.ssp, layout.risk_neutral
     node, from_budget, choice = changes
-    met = from_budget + layout.nodes.cost_from_start[node] <= budget
-    if not met.all():
-        node, from_budget = node[met], from_budget[met]
-        choice = choice[met]
+    met = np.flatnonzero(from_budget + layout.nodes.cost_from_start[node] <= budget)
     states, of_node = layout.members
-    choice = layout.choice[choice]
-    if len(states) == layout.n:
-        state = states[node]
-    else:  # a node of a zero-cost component stands for several states
-        member, of_change = members_of(of_node, node)
-        change = owners(of_change)
-        state, from_budget = states[member], from_budget[change]
-        choice = choice[change]
-        elsewhere = np.flatnonzero(own.choice_state[choice] != state)
-        if elsewhere.size:
-            choice[elsewhere] = _way_out(layout, state[elsewhere], choice[elsewhere])
+    # A node of a zero-cost component stands for several states.
+    member, of_change = members_of(of_node, node[met])
+    change = met[owners(of_change)]
+    state, choice = states[member], layout.choice[choice[change]]
+    elsewhere = np.flatnonzero(own.choice_state[choice] != state)
+    if elsewhere.size:
+        choice[elsewhere] = _way_out(layout, state[elsewhere], choice[elsewhere])
     shown = own if ssp is None else ssp
     return BudgetPolicy.trusted(
         ssp=shown,
@@ -122,7 +115,7 @@ def budget_policy(
         level=shown.outcome_level,
         unit=layout.unit,
         deadline=deadline,
-        **steps_of(state, from_budget, choice, risk_neutral),
+        **steps_of(state, from_budget[change], choice, risk_neutral),
     )
 
 

@@ -373,17 +373,15 @@ def budget_level(measure: Shortfall, unit: Fraction) -> int:
 def axis_of(ssp: SSP, measure: Measure, most: float) -> Axis | None:
     """How a measure is read off tables, up to some risk; None where no policy has less of it."""
     unit = require_unit(ssp)
-    deadline = isinstance(measure, Late) and measure.curve is not None
-    if not (is_cvar(measure) or deadline or isinstance(measure, Shortfall)):
+    if measure.tail is not None and is_cvar(measure):  # no CVaR is less than its budget
+        budgets = range(math.floor(most / float(unit) * (1 + SAME)) + 1)
+        return Axis(EXCESS, budgets, 1 / Fraction(measure.tail[1]), 1, unit)
+    if isinstance(measure, Late) and measure.curve is not None:
+        level, axis = math.floor(in_units(measure.deadline, unit)) + 1, (LATE, Fraction(1))
+    elif isinstance(measure, Shortfall):
+        level, axis = budget_level(measure, unit), (EXCESS, unit)
+    else:
         raise OptionError(
             f"a frontier trades the mean against cvar, late or shortfall, not {measure}"
         )
-    if measure.tail is not None:  # no CVaR is less than its budget
-        budgets = range(math.floor(most / float(unit) * (1 + SAME)) + 1)
-        return Axis(EXCESS, budgets, 1 / Fraction(measure.tail[1]), 1, unit)
-    if isinstance(measure, Late):
-        level, axis = math.floor(in_units(measure.deadline, unit)) + 1, (LATE, Fraction(1))
-    else:
-        assert isinstance(measure, Shortfall)
-        level, axis = budget_level(measure, unit), (EXCESS, unit)
     return Axis(axis[0], range(level, level + 1), Fraction(1), 0, axis[1]) if level > 0 else None

@@ -334,7 +334,6 @@ class Trade(Record):
         """Bounds on the least mean at a risk, both as given, where a risk is so much `more` than
         here. With costs rounded up here, the lower one is that of the `floor`.
         """
-        assert self.ssp.cost_unit is not None
         # A risk stands for what is next to it: the decimal, or the number that it was rounded from,
         # here or as given.
         around = 2 * Fraction(math.ulp(max(abs(risk), abs(risk - more))))

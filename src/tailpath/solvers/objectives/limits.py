@@ -33,7 +33,7 @@ import numpy as np
 from tailpath.certify.budgets import Later
 from tailpath.errors import InfeasibleError, OptionError
 from tailpath.graph import FloatArray
-from tailpath.model.border import shifted_bounds
+from tailpath.model.border import require_unit, shifted_bounds
 from tailpath.model.ssp import SSP
 from tailpath.policies.kinds import by_coin
 from tailpath.risk.curves import Curve, curve_of
@@ -117,8 +117,7 @@ class Program:
 
     def __init__(self, task: LimitedTask, w: int) -> None:
         ssp, rows = task.ssp, task.rows
-        assert ssp.cost_unit is not None
-        self.w, budget = w, w * ssp.cost_unit
+        self.w, budget = w, w * require_unit(ssp)
         self.losses = Losses(ssp, [row.at(budget) for row in rows], task.forbidding)
         paid = [Fraction(row.factor) * budget for row in rows]
         self.exact_constant, self.constant = paid[0], float(paid[0])
@@ -243,8 +242,7 @@ def _budgets(task: LimitedTask) -> Iterable[int]:
     ssp, tail = task.ssp, task.tail
     if tail <= 0:
         return itertools.count() if tail == 0 else [0]
-    assert ssp.cost_unit is not None
-    row, unit = task.rows[tail], float(ssp.cost_unit)
+    row, unit = task.rows[tail], float(require_unit(ssp))
     most = math.floor((row.bound - row.curve.least) / row.factor / unit * (1 + SLACK))
     easiest = solve_cvar_exact(ssp, row.alpha).budget(row.alpha) / unit
     return sorted(range(most + 1), key=lambda w: abs(w - easiest))

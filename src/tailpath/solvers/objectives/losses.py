@@ -38,7 +38,7 @@ from tailpath.certify.losses import least_from_below, loss_error, terminal_error
 from tailpath.dp.budget_model import BASE, SLOPE, TO_GO, Objective
 from tailpath.errors import ModelError, OptionError
 from tailpath.graph import BoolArray, FloatArray
-from tailpath.model.border import shifted_bounds
+from tailpath.model.border import require_unit, shifted_bounds
 from tailpath.model.cost_units import MAX_UNITS, as_multiples
 from tailpath.model.records import found_once
 from tailpath.model.ssp import SSP
@@ -83,8 +83,7 @@ class Losses:
     """
 
     def __init__(self, ssp: SSP, curves: Sequence[Curve], forbidding: Sequence[Curve] = ()) -> None:
-        assert ssp.cost_unit is not None
-        self.ssp, self.unit = ssp, ssp.cost_unit
+        self.ssp, self.unit = ssp, require_unit(ssp)
         # With the budget spent a cost is beyond the last breakpoint that forbids.
         beyond = horizon_of(forbidding, self.unit) + 1 if forbidding else 0
         self.horizon = max(horizon_of(curves, self.unit), beyond)
@@ -196,8 +195,7 @@ def _moved(bound: float, by: float, side: int) -> float:
 
 def with_penalty(ssp: SSP, units: int) -> SSP:
     """The model in which entering a dead end ends the run at a cost of at least `units`."""
-    assert ssp.cost_unit is not None
-    dead = _dead(ssp)
+    dead, unit = _dead(ssp), require_unit(ssp)
     if not dead.any():
         return ssp
     if units >= MAX_UNITS:
@@ -206,7 +204,7 @@ def with_penalty(ssp: SSP, units: int) -> SSP:
         )
     penalty = min(MAX_UNITS, 1000 * (units + int(ssp.outcome_level.max(initial=0)) + 1))
     level = np.where(dead[ssp.outcome_target], penalty, ssp.outcome_level)
-    return _ending(ssp, dead, level * float(ssp.cost_unit), ssp.cost_unit)
+    return _ending(ssp, dead, level * float(unit), unit)
 
 
 def counting_losses(ssp: SSP) -> SSP:

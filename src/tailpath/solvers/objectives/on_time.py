@@ -21,7 +21,7 @@ from tailpath.certify.budgets import Later, TableSides
 from tailpath.dp.budget_model import LATE, MEAN
 from tailpath.errors import OptionError
 from tailpath.kernels.rounding import SAME_MASS, SAME_VALUE
-from tailpath.model.border import Border, prepare, require_unit, rounded
+from tailpath.model.border import Border, prepare, require_unit, rounded_both_ways
 from tailpath.model.cost_units import in_units
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.records import found_once
@@ -118,8 +118,7 @@ def solve_on_time(
     how: Any = {"max_bytes": max_bytes, "progress": progress}
     found, below = _until(border.solved, border, deadline, **how), None
     if delta is not None:
-        down = border.below or rounded(border.model, delta, up=False)
-        below = _until(down, border, deadline, **how)
+        below = _until(rounded_both_ways(border.model, delta)[1], border, deadline, **how)
     answer: OnTimeSolution = border.restore(found, below)
     return answer
 
