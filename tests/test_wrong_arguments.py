@@ -116,6 +116,12 @@ def test_the_sentence_names_the_argument():
         assert str(refused.value).startswith(sentence)
 
 
+def test_commands_with_another_name_in_python_are_answered():
+    for command in ("explain", "diff", "convert", "info"):
+        with pytest.raises(AttributeError, match=rf"no attribute '{command}'; use "):
+            getattr(tp, command)
+
+
 def test_a_part_of_a_model_is_for_verbs_that_take_parts():
     part = Part.of(SSP, 0, 1)
     for call in (

@@ -30,12 +30,21 @@ from typing import Any
 from tailpath.registers import public_names as _homes
 from tailpath.version import __version__ as __version__
 
+#: What commands are called in Python, where it is something else.
+_COMMANDS = {
+    "explain": "tp.worst_runs(ssp, policy, alpha)",
+    "diff": "tp.differences(ssp, first, second, alpha)",
+    "convert": "tp.write(tp.read(path), path)",
+    "info": "tp.read(path)",
+}
+
 
 def __getattr__(name: str) -> Any:
     if name == "__all__":
         return ["__version__", *_homes()]
     if name not in _homes():
-        raise AttributeError(f"module 'tailpath' has no attribute {name!r}")
+        hint = f"; use {_COMMANDS[name]}" if name in _COMMANDS else ""
+        raise AttributeError(f"module 'tailpath' has no attribute {name!r}{hint}")
     home = _homes()[name]
     if home == "tailpath":
         return importlib.import_module(f"tailpath.{name}")

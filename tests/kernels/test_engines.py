@@ -48,6 +48,7 @@ def test_numbers_are_the_same_either_way(model: Model) -> None:
 FIRST_USE = """
 import json, sys
 import tailpath as tp
+from tailpath.kernels.jit import KERNELS
 
 rows = [("home", "road", "work", 0.9, 20), ("home", "road", "work", 0.1, 60)]
 ssp = tp.SSP.from_outcomes([*rows, ("home", "train", "work", 1, 30)], "home", ["work"])
@@ -55,7 +56,10 @@ best = tp.solve_cvar_exact(ssp, 0.05)
 costs = tp.evaluate(ssp, best.policy(0.05), 0.05)
 small = tp.solve_expected(ssp).cost(), best.cvar(0.05), costs.cvar(0.05), "numba" in sys.modules
 river = tp.read("river:60x30")
-print(json.dumps([small, tp.solve_cvar_exact(river, 0.05).cvar(0.05), "numba" in sys.modules]))
+cvar = tp.solve_cvar_exact(river, 0.05).cvar(0.05)
+again = tp.evaluate(ssp, {"home": "road"}, 0.05).cvar(0.05)
+compiled = [kernel.plain.__name__ for kernel in KERNELS if kernel.is_compiled]
+print(json.dumps([small, cvar, "numba" in sys.modules, again, compiled]))
 """
 
 
@@ -65,7 +69,8 @@ def test_small_work_imports_no_compiler_and_more_goes_over_to_it() -> None:
     told = subprocess.run(
         [sys.executable, "-c", FIRST_USE], env=environment, capture_output=True, text=True
     )
-    small, river, compiled = json.loads(told.stdout)
+    small, river, imported, again, compiled = json.loads(told.stdout)
     assert small == [24.0, 30.0, 30.0, False]
-    assert compiled
+    assert imported and "sweep_levels" in compiled
+    assert again == 60.0 and "follow" not in compiled  # what is small afterwards is interpreted
     assert river == tp.solve_cvar_exact(tp.read("river:60x30"), 0.05).cvar(0.05)

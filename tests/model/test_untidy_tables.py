@@ -163,6 +163,12 @@ def test_german_headers_are_named_at_once_in_a_line_to_be_copied(tmp_path, capsy
         ("Ort,Weg,Zeit\na,x,3\nb,y,4\n", "state=NAME --column next_state=NAME --column cost=NAME"),
         # Numbers may be states or anything else: nothing is proposed.
         ("u,v,w\n1,2,3\n2,3,1\n", "state=NAME --column next_state=NAME --column cost=NAME"),
+        # Unless probabilities prove it.
+        (
+            "ort,weg,nach,anteil,dauer\n1,0,2,0.9,10\n1,0,3,0.1,30\n2,0,4,1,5\n3,0,4,1,5\n",
+            "state=ort --column next_state=nach --column cost=dauer --column action=weg"
+            " --column probability=anteil)",
+        ),
         ("u,v,w\n", "state=NAME --column next_state=NAME --column cost=NAME"),
         ("u,u,w\na,b,1\n", "state=NAME --column next_state=NAME --column cost=NAME"),
     ],

@@ -189,7 +189,7 @@ def interpret(kernels: set[int], changed: Container[CodeType] = ()) -> None:
             if self.plain.__code__ in changed or any(id(each) in kernels for each in called(self)):
                 kernels.add(id(self))
         if id(self) in kernels:
-            return interpreter.run(self.interpreted, arguments)
+            return interpreter.run(self, arguments)
         return _call(self, *arguments)
 
     Kernel.__call__ = run  # type: ignore[method-assign]

@@ -268,6 +268,11 @@ def _compiled(joints: bool, scalarised: bool, nature: int) -> Any:
     return kernel(sweep_levels)
 
 
+def _levels_of(model: BudgetModel, objective: Objective) -> Any:
+    joints = len(model.joint.inner_target) > 0
+    return _compiled(joints, len(objective.prices) > 0, model.nature)
+
+
 def sweep(
     model: BudgetModel,
     objective: Objective,
@@ -287,13 +292,11 @@ def sweep(
     Changes of choice are put into `out`, and `out_value[w - first_level]` gets the values at the
     start, by criterion and price. Choices to be held come as `held`, by rising budget.
     """
-    joints = len(model.joint.inner_target) > 0
-    compiled = _compiled(joints, len(objective.prices) > 0, model.nature)
     if first_level == 0:
         begin_sweep(model, objective, work, out_value[0])
         best = min(best, objective.price * out_value[0, 0])
     progress = np.empty(3)
-    compiled(
+    _levels_of(model, objective)(
         model,
         objective,
         loss,
@@ -333,10 +336,6 @@ def fill(
 ) -> Filled:
     """One pass from budget 0 to where nothing beyond can matter."""
     n, n_prices = layout.n, max(len(objective.prices), 1)
-    # An objective without a weight ends at its limit; with one, the sweep does not know beforehand
-    # how many levels there are.
-    per_call = steps_until_pause(VALUES_PER_CALL)
-    rows = int(min(max(per_call // n, 16), 4096, max(16.0, objective.limit))) + 1
     size = 8 * (layout.reach(objective.limit) + 1) * n * n_prices * len(objective.criteria)
     check(size, 1, np.inf)
     model, work = layout.up_to(objective.limit), layout.work(objective, max_bytes)
@@ -348,6 +347,10 @@ def fill(
     best, more = math.inf, True
     w, n_changes = 0, 0
     while more:
+        # An objective without a weight ends at its limit; with one, the sweep does not know
+        # beforehand how many levels there are.
+        per_call = steps_until_pause(_levels_of(model, objective), VALUES_PER_CALL)
+        rows = int(min(max(per_call // n, 16), 4096, max(16.0, objective.limit))) + 1
         last = w + rows - 1
         if n_changes + n > len(changes.node):
             changes = Changes(

@@ -242,6 +242,7 @@ def search(ring: Ring, steps: Steps, state: Any, out_runs: Array, out_mass: Arra
     """
     begin, width = state.expanded, 1 << ring.shift
     enough = state.alpha > 1
+    buckets = 0  # empty ones take time, too
     while state.n_in_use > 0 or state.n_overflow > 0:
         if state.n_in_use == 0 or state.bucket % width == 0:
             _begin_epoch(ring, state)
@@ -252,8 +253,9 @@ def search(ring: Ring, steps: Steps, state: Any, out_runs: Array, out_mass: Arra
             return ARRAYS_FULL
         if state.expanded > state.limit:
             return AT_LIMIT
-        if state.expanded - begin > state.pause:
+        if state.expanded - begin + buckets > state.pause:
             return PAUSED
+        buckets += 1
         _send_on(ring, steps, state)
         if state.no_action >= 0:
             return NO_ACTION

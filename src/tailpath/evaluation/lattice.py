@@ -85,7 +85,7 @@ def run(
     monitor = request.monitor
     with ExitStack() as listening:
         while stopped is None:
-            state["pause"] = request.pause or steps_until_pause(PAUSE)
+            state["pause"] = request.pause or steps_until_pause(search, PAUSE)
             status = search(ring, steps, state, runs, mass)
             count = int(state["n_found"])
             if status == ARRAYS_FULL:

@@ -175,7 +175,7 @@ def _walk_all(chain: CostChain, n: int, seed: int, threads: int, tuning: RunTuni
         own = totals[first : first + size]
         now, finished = walker(), False
         while not finished and not stopped.is_set():
-            pause = steps_until_pause(tuning.pause)
+            pause = steps_until_pause(walk, tuning.pause)
             finished = walk(paths, chain.start, key, first, pause, now, own)
 
     with ThreadPoolExecutor(workers) as pool:

@@ -2,8 +2,9 @@
 
 Small work is not compiled. Numba takes longer to import than a small problem takes to solve, so
 kernels run as they are written, on short arrays, until they have taken a second in all; then
-numba is imported, and they are compiled when they are called. Loops that may go on for long have
-pauses (`steps_until_pause`), after which the rest is compiled. Both ways give the same bits.
+numba is imported for those that had a share in it, and each of the others has a moment of its own,
+on very short arrays, before it is compiled. Loops that may go on for long have pauses
+(`steps_until_pause`), after which the rest is compiled. Both ways give the same bits.
 
 Kernels call kernels. Machine code is stored where numba stores it: in `NUMBA_CACHE_DIR`, beside the
 source, or in the user's cache. `NUMBA_DISABLE_JIT=1` compiles nothing, `TAILPATH_COMPILE=1`
@@ -42,7 +43,10 @@ KERNELS: list[Kernel] = []
 #: Arrays up to this length are small, and so many steps of a loop; kernels as they are written may
 #: take so much processor time in all: about as much as it takes to import the compiler and to load
 #: what it made, and a fraction of the time in which it makes it.
-SMALL_ARRAY, STEPS_INTERPRETED, ALLOWED_SECONDS = 20_000, 20_000, 1.0
+SMALL_ARRAY, STEPS_INTERPRETED, ALLOWED_SECONDS = 20_000, 2_000, 1.0
+#: Afterwards each kernel may take so much of its own, on arrays and in loops so much shorter:
+#: little beside what it takes to load the compiler, and nothing beside what it takes to compile.
+OWN_SECONDS, SHORTER = 0.03, 20
 _LOCK = threading.RLock()
 #: Of numba's locks, those that a fork holds.
 _held: list[Any] = []
@@ -59,17 +63,18 @@ class Kernel:
         self, function: FunctionType, inline: bool = False, small: int = SMALL_ARRAY
     ) -> None:
         functools.update_wrapper(self, function)
-        self.plain, self._inline, self._small = function, inline, small
+        self.plain, self._inline, self.small = function, inline, small
         self._compiled: Any = None
         self._inner: Any = None
-        self._used = False
+        self.is_compiled = False
+        self.seconds = 0.0  # as it is written
         KERNELS.append(self)
 
     def __call__(self, *arguments: Any) -> Any:
-        if interpreter.takes(arguments, self._small):
-            return interpreter.run(self.interpreted, arguments)
+        if interpreter.takes(self, arguments):
+            return interpreter.run(self, arguments)
         try:
-            if self._used:
+            if self.is_compiled:
                 return self._compiled(*arguments)
             with held_signals():
                 return self._first(arguments)
@@ -97,7 +102,7 @@ class Kernel:
             warn_unstored(error)
             # What was compiled could not be stored, or what was stored could not be loaded.
             found = (made if ready else self._compile(cache=False))(*arguments)
-        self._used = True
+        self.is_compiled = True
         return found
 
     @functools.cached_property
@@ -149,21 +154,30 @@ class Interpreter:
             self.compiles = True
 
     @property
-    def has_time(self) -> bool:
-        """Whether little work is still run as it is written."""
+    def _all_have_time(self) -> bool:
         return self.seconds < ALLOWED_SECONDS and "numba" not in sys.modules
 
-    def takes(self, arguments: tuple[Any, ...], small: int) -> bool:
+    def has_time(self, kernel: Kernel) -> bool:
+        """Whether little work of this kernel is still run as it is written."""
+        return self._all_have_time or kernel.seconds < OWN_SECONDS
+
+    def most(self, size: int) -> int:
+        """How much still counts as little, where at first it is this size."""
+        return size if self._all_have_time else size // SHORTER
+
+    def takes(self, kernel: Kernel, arguments: tuple[Any, ...]) -> bool:
         if self.compiles is not None:
             return not self.compiles
-        return self.has_time and _longest(arguments) <= small
+        return self.has_time(kernel) and _longest(arguments) <= self.most(kernel.small)
 
-    def run(self, function: Any, arguments: tuple[Any, ...]) -> Any:
+    def run(self, kernel: Kernel, arguments: tuple[Any, ...]) -> Any:
         numpy: Any = sys.modules["numpy"]  # not imported above: `tailpath --help` does without
         begin = time.thread_time()  # a busy machine is no reason to compile
         with numpy.errstate(all="ignore"):  # machine code does not warn either
-            found = function(*arguments)
-        self.seconds += time.thread_time() - begin
+            found = kernel.interpreted(*arguments)
+        seconds = time.thread_time() - begin
+        kernel.seconds += seconds
+        self.seconds += seconds
         return found
 
 
@@ -181,11 +195,13 @@ def _longest(arguments: tuple[Any, ...]) -> int:
     return longest
 
 
-def steps_until_pause(compiled: int) -> int:
+def steps_until_pause(loop: Kernel, compiled: int) -> int:
     """After how many steps a long loop pauses: fewer while it runs as it is written, so that what
     turns out not to be small goes on compiled.
     """
-    return STEPS_INTERPRETED if interpreter.compiles is None and interpreter.has_time else compiled
+    if interpreter.compiles is not None or not interpreter.has_time(loop):
+        return compiled
+    return interpreter.most(STEPS_INTERPRETED)
 
 
 def kernel(function: Any = None, *, inline: bool = False, small: int = SMALL_ARRAY) -> Any:

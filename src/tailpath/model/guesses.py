@@ -23,6 +23,7 @@ def guessed(table: OutcomeTable, known: Mapping[str, Any]) -> dict[str, Any]:
     Of the columns of text, the two that share most cells are state and next state, otherwise the
     first and the last of three; the first that is left is the action. Of the columns of numbers,
     the one that sums to 1 by state and action is the probability, and the first other one the cost.
+    Without text, columns of whole numbers may be states and actions where probabilities prove it.
     """
     names = list(table.names)
     if not names or len({*map(str, names)}) < len(names):
@@ -41,6 +42,25 @@ def guessed(table: OutcomeTable, known: Mapping[str, Any]) -> dict[str, Any]:
     def cells(name: Any) -> set[str]:
         return {str(cell).strip() for cell in columns[str(name)].categories}
 
+    def sums_to_one(state: Any, action: Any, name: Any) -> bool:
+        row = [columns[str(column)].codes for column in (state, action)]
+        _, of_row = np.unique(np.stack(row), axis=1, return_inverse=True)
+        total = np.bincount(of_row.ravel(), numbers[name])
+        return bool(
+            (numbers[name] >= 0).all() and np.allclose(total, 1, rtol=0, atol=ROW_TOLERANCE)
+        )
+
+    if not texts and not {"state", "next_state", "action"} & known.keys():
+        whole = [name for name in free if (numbers[name] % 1 == 0).all()]
+        shares = [name for name in free if name not in whole]
+        pairs = [pair for pair in combinations(whole, 2) if cells(pair[0]) & cells(pair[1])]
+        pairs.sort(key=lambda pair: -len(cells(pair[0]) & cells(pair[1])))
+        for state, target in pairs:
+            others = [name for name in whole if name not in (state, target)]
+            proved = (a for a in others if any(sums_to_one(state, a, share) for share in shares))
+            if (action := next(proved, None)) is not None:
+                texts = [state, action, target]
+                break
     ends = _ends(texts, known, cells)
     found |= ends
     if not {"state", "next_state"} <= found.keys():
@@ -50,14 +70,9 @@ def guessed(table: OutcomeTable, known: Mapping[str, Any]) -> dict[str, Any]:
         found["action"] = others[0]
     amounts = [name for name in free if name not in texts]
     if "probability" not in known and {"state", "action"} <= found.keys():
-        row = [columns[str(found[column])].codes for column in ("state", "action")]
-        _, of_row = np.unique(np.stack(row), axis=1, return_inverse=True)
-        for name in amounts:
-            share = numbers[name]
-            total = np.bincount(of_row.ravel(), share)
-            if (share >= 0).all() and np.allclose(total, 1, rtol=0, atol=ROW_TOLERANCE):
-                found["probability"] = name
-                break
+        proved = (n for n in amounts if sums_to_one(found["state"], found["action"], n))
+        if (probability := next(proved, None)) is not None:
+            found["probability"] = probability
     left = [name for name in amounts if name != found.get("probability")]
     if left and not any(column in known for column in COST_COLUMNS):
         found["cost"] = left[0]

@@ -320,6 +320,9 @@ def parse(text: Any) -> Measure:
         return text
     if not isinstance(text, str):
         raise OptionError(f"a measure is written like 'cvar(0.05)', not {text!r}")
+    if re.fullmatch(r"\s*\d*\.?\d+%?\s*", text):
+        word = "cvar" if parse_number_or_percent(text.strip()) <= 1 else "late"
+        raise OptionError(f"{text.strip()} is no measure; write for example {word}({text.strip()})")
     if text.count("(") != text.count(")"):
         raise OptionError(f"the brackets of {text!r} do not match")
     terms = list(_terms(text))
