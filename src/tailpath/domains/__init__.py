@@ -1,10 +1,8 @@
 """Ready-made problems: the two domains of the paper, textbook problems that carry their answers,
-problems from real data, and the register where others add theirs."""
+and the register where others add theirs."""
 
 from tailpath.domains import textbook
-from tailpath.domains.flights import flights
 from tailpath.domains.paper import gridworld, river
 from tailpath.domains.register import Domain, register
-from tailpath.domains.sepsis import sepsis
 
-__all__ = ["Domain", "flights", "gridworld", "register", "river", "sepsis", "textbook"]
+__all__ = ["Domain", "gridworld", "register", "river", "textbook"]

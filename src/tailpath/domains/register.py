@@ -21,9 +21,9 @@ ADDRESSES = {
     "gridworld": "tailpath.domains.paper:GRIDWORLD",
     "river": "tailpath.domains.paper:RIVER",
     "textbook": "tailpath.domains.textbook:DOMAIN",
-    "sepsis": "tailpath.domains.sepsis:DOMAIN",
-    "flights": "tailpath.domains.flights:DOMAIN",
 }
+#: Domains of a package of ours that is installed on its own.
+ELSEWHERE = dict.fromkeys(("sepsis", "flights"), "tailpath-cases")
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ def schemes() -> list[str]:
     """The schemes of the table and those that were registered. Shell completion calls this at every
     word, so installed packages are not searched.
     """
-    return [*ADDRESSES, *REGISTER.added]
+    return list(dict.fromkeys([*ADDRESSES, *ELSEWHERE, *REGISTER.added]))
 
 
 def find_domain(scheme: str) -> Domain | None:

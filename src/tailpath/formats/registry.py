@@ -21,8 +21,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
+from tailpath.domains.register import ELSEWHERE, Domain, find_domain, schemes
 from tailpath.domains.register import REGISTER as DOMAINS
-from tailpath.domains.register import Domain, find_domain, schemes
 from tailpath.errors import FormatError, OptionError, TailpathError
 from tailpath.formats.files import located, read_text
 from tailpath.model.interval import IntervalSSP
@@ -335,7 +335,13 @@ def by_scheme(scheme: str) -> Format | None:
             return entry
     domain = find_domain(scheme)
     if domain is None:
-        return _third_party(f"{scheme}:")
+        found = _third_party(f"{scheme}:")
+        if found is None and scheme in ELSEWHERE:
+            raise OptionError(
+                f"{scheme}: comes with the package {ELSEWHERE[scheme]}, which is not installed:"
+                " pip install ./cases in a checkout of tailpath"
+            )
+        return found
     return Format(f"{scheme}:", lambda text: _read_domain(domain, text))
 
 

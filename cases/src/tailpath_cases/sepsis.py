@@ -11,14 +11,15 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from tailpath.domains.register import Domain
-from tailpath.errors import OptionError
-from tailpath.graph import BoolArray, FloatArray
-from tailpath.model.cost_units import exact_number
-from tailpath.model.outcomes import arrays_from_rows
-from tailpath.model.ssp import SSP
-from tailpath.registers import folder_of
+from tailpath import SSP
+from tailpath.domains import Domain
+from tailpath.errors import FormatError, OptionError
+from tailpath.formats import parse_number
+from tailpath_cases.files import folder_of
+
+FloatArray = NDArray[np.float64]
 
 PATIENTS, ACTIONS = 713, 25
 #: The states after the patients'; the package numbers the first two of them.
@@ -31,7 +32,7 @@ class _Data(NamedTuple):
     """The package's arrays: admissible (713, 25), moves (713, 25, 716), start (716,),
     clinicians (713, 25)."""
 
-    admissible: BoolArray
+    admissible: NDArray[np.bool_]
     moves: FloatArray
     start: FloatArray
     clinicians: FloatArray
@@ -39,7 +40,7 @@ class _Data(NamedTuple):
 
 @lru_cache(maxsize=1)
 def _data() -> _Data:
-    folder = folder_of("icu_sepsis", "sepsis") / "envs" / "assets"
+    folder = folder_of("icu_sepsis") / "envs" / "assets"
     try:
         lines = (folder / "admissible_actions.txt").read_text(encoding="utf-8").splitlines()[1:]
         admissible = np.zeros((PATIENTS, ACTIONS), dtype=np.bool_)
@@ -75,39 +76,35 @@ def sepsis(death: Any = None) -> SSP:
     Raises
     ------
     OptionError
-        If the price is not such a number, or the package `icu_sepsis` (`tailpath[sepsis]`) is not
-        installed.
+        If the price is not such a number, or the files of `icu_sepsis` are not as expected.
 
     Examples
     --------
-    >>> tp.solve_arrival(tp.domains.sepsis())  # doctest: +SKIP
+    >>> tp.solve_arrival(tailpath_cases.sepsis())
     <Arrival 0.875142 from 'admission'>
     """
     cost_of_death = None if death is None else _cost_of_death(death)
     data = _data()
     state, action = np.nonzero(data.admissible)
     row, target = np.nonzero(data.moves[state, action])
-    probability = data.moves[state[row], action[row], target]
-    cost = np.ones(len(row))
     first = np.flatnonzero(data.start)
-    begin = np.full(len(first), ADMISSION), np.full(len(first), DRAW)
-    columns: list[list[Any]] = [
-        [state[row], begin[0]],
-        [action[row], begin[1]],
-        [target, first],
-        [probability, data.start[first]],
-        [cost, np.zeros(len(first))],
-    ]
-    if cost_of_death is None:
-        for column, end in zip(columns, (DIED, STAY, DIED, 1.0, 1.0)):
-            column.append([end])
-    else:
+    cost = np.ones(len(row))
+    if cost_of_death is not None:
         cost[target == DIED] += float(cost_of_death)
-    source, chosen, targets, chances, costs = (np.concatenate(column) for column in columns)
-    arrays = arrays_from_rows(source, chosen, targets, chances, costs, ADMISSION + 1, merge=False)
-    goals = (SURVIVED,) if cost_of_death is None else (DIED, SURVIVED)
+    # After the patients' choices, who has died may have to stay; then comes the draw of a patient.
+    stays = int(cost_of_death is None)
+    given = [*np.bincount(state, minlength=PATIENTS), stays, 0, 1]
+    outcomes = [*np.bincount(row), *[1] * stays, len(first)]
+    goals = (DIED, SURVIVED)[stays:]
     return SSP(
-        **arrays,
+        state_choices=np.cumsum([0, *given]),
+        choice_outcomes=np.cumsum([0, *outcomes]),
+        choice_action=np.array([*action, *[STAY] * stays, DRAW], dtype=np.int32),
+        outcome_target=np.array([*target, *[DIED] * stays, *first], dtype=np.int32),
+        outcome_probability=np.concatenate(
+            (data.moves[state[row], action[row], target], np.ones(stays), data.start[first])
+        ),
+        outcome_cost=np.concatenate((cost, np.ones(stays), np.zeros(len(first)))),
         is_goal=np.isin(np.arange(ADMISSION + 1), goals),
         start_index=ADMISSION,
         states=(*range(PATIENTS), "died", "survived", "admission"),
@@ -124,10 +121,15 @@ def _ending(cost_of_death: Fraction | None) -> str:
 
 
 def _cost_of_death(death: Any) -> Fraction:
-    cost_of_death = exact_number(death, "the price of a death")
-    if cost_of_death > 10**9:
+    """A number, or the text of one, as the rational that it stands for."""
+    text = str(death)
+    try:
+        price = parse_number(text, "the price of a death")
+    except FormatError:
+        raise OptionError(f"the price of a death must be a number, not {death!r}") from None
+    if not 0 <= price <= 10**9:
         raise OptionError(f"the price of a death must lie in 0 .. 10^9, not {death!r}")
-    return cost_of_death
+    return Fraction(text if "/" in text else repr(price))
 
 
 def clinicians(ssp: SSP) -> dict[int, dict[int, float]]:

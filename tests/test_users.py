@@ -1,5 +1,5 @@
-"""The package is a user of the library: it imports public names, and those that CONTRIBUTING.md
-shows.
+"""The packages beside it are users of the library: they import public names, and those that
+CONTRIBUTING.md shows.
 """
 
 import ast
@@ -11,8 +11,10 @@ import pytest
 
 import tailpath as tp
 
-ROOT = pathlib.Path(__file__).parents[3]
-FILES = sorted((ROOT / "papers" / "forpecvar" / "src").rglob("*.py"))
+ROOT = pathlib.Path(__file__).parents[1]
+FILES = sorted(
+    path for home in ("papers/forpecvar", "cases") for path in (ROOT / home / "src").rglob("*.py")
+)
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 
 
