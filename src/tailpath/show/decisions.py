@@ -297,12 +297,12 @@ def _rows(
     rows of one state are all that the policy has.
     """
     state, memory, visits, to_go = followed.steps
-    policy, chain = followed.policy, followed.chain
+    policy, simulated = followed.policy, followed.simulated
     inside = np.arange(len(state)) if of_state is None else np.flatnonzero(state == of_state)
     state, memory, visits, to_go = (each[inside] for each in (state, memory, visits, to_go))
     if isinstance(policy, MarkovPolicy):
         memory = np.full(len(state), None, dtype=object)
-    if isinstance(policy, BudgetPolicy) and chain is None and of_state is not None:
+    if isinstance(policy, BudgetPolicy) and simulated and of_state is not None:
         begin = np.append(0, policy.from_budget[members(policy.first, of_state)])
         begin = begin[begin <= policy.budget]  # and with budgets that no run had
         memory = np.concatenate((memory, begin, np.append(begin[1:] - 1, policy.budget)))
@@ -314,17 +314,17 @@ def _rows(
     often = np.bincount(group, visits, len(ends))
     paid = np.bincount(group, np.where(visits > 0, visits * to_go, 0.0), len(ends))
     order, first = grouped(group, len(ends))
-    shown = np.argsort(-often, kind="stable")[: most or (MOST_ESTIMATED if chain is None else None)]
+    shown = np.argsort(-often, kind="stable")[: most or (MOST_ESTIMATED if simulated else None)]
     cvar = np.full(len(ends), np.nan)
-    if chain is not None:
+    if not simulated:
         if progress is not None:
             progress(0, 0.0)
         some = np.flatnonzero(np.isin(group, shown))
         columns = inside[some], group[some], visits[some]
-        cvar = cvar_to_go(chain, *columns, len(ends), alpha, progress)
+        cvar = cvar_to_go(followed.chain, *columns, len(ends), alpha, progress)
     for number in shown.tolist():
         tail: float | None = float(cvar[number])
-        if chain is None:
+        if simulated:
             own = order[first[number] : first[number + 1]]
             tail = tail_mean(to_go[own[visits[own] > 0]], alpha)
         mean = paid[number] / often[number] if often[number] > 0 else None

@@ -32,7 +32,7 @@ from tailpath.show.decisions import (
     memory_in_words,
 )
 from tailpath.show.followed import Followed
-from tailpath.show.sampled import onwards, tail_mean
+from tailpath.show.sampled import tail_mean, walked_from
 from tailpath.show.visits import cvar_to_go, expected_visits
 from tailpath.texts import Content, Table, count, number
 
@@ -187,11 +187,11 @@ def parted(one: Followed, other: Followed, alpha: float, to_go: bool = True) -> 
     """Where two policies part, given what each reaches; CVaRs to go take longest, and may be left
     out.
     """
-    simulated = one.chain is None or other.chain is None
-    rows, runs = (
-        _simulated_partings(one, other, alpha)
-        if simulated
-        else (_exact_partings(one, other, alpha if to_go else None), 0)
+    runs = one.simulated or other.simulated
+    rows = (
+        _simulated_partings(one, other, alpha, runs)
+        if runs
+        else _exact_partings(one, other, alpha if to_go else None)
     )
     rows.sort(
         key=lambda row: (
@@ -231,7 +231,6 @@ def _told(policy: Policy, state: int, memories: list[Any]) -> str:
 
 
 def _exact_partings(one: Followed, other: Followed, alpha: float | None) -> list[Parting]:
-    assert one.chain is not None
     pairs = _partings(one, other)
     number: dict[tuple[Any, ...], int] = {}
     groups = [
@@ -248,7 +247,6 @@ def _exact_partings(one: Followed, other: Followed, alpha: float | None) -> list
     total = np.bincount(group, weight, count)
     means, cvars = [], []
     for side, node in zip((one, other), nodes.T):
-        assert side.chain is not None
         means.append(
             np.bincount(group, weight * side.chain.expected_cost.value[node], count) / total
         )
@@ -266,11 +264,11 @@ def _exact_partings(one: Followed, other: Followed, alpha: float | None) -> list
     return rows
 
 
-def _simulated_partings(one: Followed, other: Followed, alpha: float) -> tuple[list[Parting], int]:
-    """The places where two policies part in simulated runs, and how many runs there were. Both
-    follow the same run until they part; each then goes on alone.
+def _simulated_partings(one: Followed, other: Followed, alpha: float, runs: int) -> list[Parting]:
+    """The places where two policies part in simulated runs. Both follow the same run until they
+    part; each then goes on alone.
     """
-    ssp, runs = one.ssp, (one if one.chain is None else other).seen.runs
+    ssp = one.ssp
     drawing, sides = Drawing(ssp), [Follower(ssp, each.policy) for each in (one, other)]
     state = np.full(runs, ssp.start_index, dtype=np.int64)
     memory = [side.begin(runs) for side in sides]
@@ -290,7 +288,7 @@ def _simulated_partings(one: Followed, other: Followed, alpha: float) -> tuple[l
         going = going[~ends[state[going]]]
     parted = np.array([run for own in found.values() for run in own], dtype=np.int64)
     to_go = [
-        onwards(ssp, side, state[parted], known[parted], drawing)
+        walked_from(ssp, side, state[parted], known[parted], drawing).total
         for side, known in zip(sides, memory)
     ]
     rows, begin = [], 0
@@ -303,13 +301,11 @@ def _simulated_partings(one: Followed, other: Followed, alpha: float) -> tuple[l
         cvars = [tail_mean(each, alpha) for each in costs]
         share = len(own) / runs
         rows.append(_parting((one, other), where, decisions, memories, share, means, cvars))
-    return rows, runs
+    return rows
 
 
 def _partings(one: Followed, other: Followed) -> dict[tuple[int, int], float]:
     """The pairs of nodes at which the two part, with their probabilities."""
-    assert one.chain is not None
-    assert other.chain is not None
     start = (one.chain.start, other.chain.start)
     if start[0] >= one.chain.n:
         return {}

@@ -42,12 +42,9 @@ class Followed:
         return evaluate_inside(self.ssp, self.policy, self.alpha)
 
     @cached_property
-    def chain(self) -> CostChain | None:
-        """All pairs; None where there are too many."""
-        try:
-            return unroll(self.ssp, self.policy, max_nodes=MAX_TABLE_PAIRS)
-        except LimitExceededError:
-            return None
+    def chain(self) -> CostChain:
+        """All pairs; only where nothing is `simulated`."""
+        return unroll(self.ssp, self.policy, max_nodes=MAX_TABLE_PAIRS)
 
     @cached_property
     def seen(self) -> Walks:
@@ -59,10 +56,14 @@ class Followed:
         )
         return found
 
-    @property
+    @cached_property
     def simulated(self) -> int:
         """The runs that what follows is estimated from; 0 if it is exact."""
-        return 0 if self.chain is not None else self.seen.runs
+        try:
+            self.chain  # noqa: B018
+        except LimitExceededError:
+            return self.seen.runs
+        return 0
 
     @property
     def counts_budgets(self) -> bool:
@@ -71,7 +72,6 @@ class Followed:
     @cached_property
     def memories(self) -> Array:
         """What is remembered at each node of the chain."""
-        assert self.chain is not None
         found = np.empty(self.chain.n, dtype=object)
         if self.chain.memory is not None:
             if isinstance(self.chain.memory, np.ndarray):
@@ -85,7 +85,6 @@ class Followed:
         if self.sole[node] >= 0:
             return [(int(self.sole[node]), 1.0)]
         if node not in self.decided:
-            assert self.chain is not None
             state = int(self.chain.state[node])
             self.decided[node] = decide(self.ssp, self.policy, state, self.memories[node])
         return self.decided[node]
@@ -95,7 +94,6 @@ class Followed:
         """The choice that is taken at each node of the chain, as its transitions have it; -1 where
         one of several is drawn. To ask the policy takes thirty times as long.
         """
-        assert self.chain is not None
         assert self.chain.outcome is not None
         taken, source = self.ssp.outcome_choice[self.chain.outcome], self.chain.source
         found = np.full(self.chain.n, -1, dtype=np.int64)
@@ -108,7 +106,7 @@ class Followed:
         """States and memories, how often a run is there with each, and the mean cost from there:
         of the nodes of the chain, or of the steps of simulated runs.
         """
-        if self.chain is None:
+        if self.simulated:
             seen = self.seen
             return seen.state, seen.memory, np.full(len(seen.run), 1 / seen.runs), seen.to_go
         state = self.chain.state.astype(np.int64)
@@ -130,13 +128,12 @@ class Followed:
     @cached_property
     def expected(self) -> FloatArray:
         """How often a run is at each node of the chain, on average."""
-        assert self.chain is not None
         return visits_of(self.chain) if self.chain.n else np.zeros(0)
 
     @cached_property
     def flow(self) -> FloatArray:
         """How often each outcome happens in a run, on average."""
-        if self.chain is None:
+        if self.simulated:
             outcome, often = self.seen.outcome, np.full(len(self.seen.run), 1 / self.seen.runs)
         else:
             assert self.chain.outcome is not None

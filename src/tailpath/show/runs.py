@@ -144,7 +144,7 @@ def bad_runs(followed: Followed, alpha: float, k: int) -> WorstRuns:
     """As `worst_runs`, of a policy that is followed already."""
     ssp, costs = followed.ssp, followed.costs
     var, cvar = costs.var(alpha), costs.cvar(alpha)
-    if followed.chain is None:
+    if followed.simulated:
         return _simulated(followed, alpha, k)
     try:
         chain = followed.chain.reduced
@@ -272,7 +272,6 @@ def _edges(path: Any) -> list[int]:
 def _content(followed: Followed, edges: list[int]) -> Trace:
     """A run of the chain by names."""
     chain = followed.chain
-    assert chain is not None
     assert chain.outcome is not None
     nodes = chain.source[edges]
     # A run of no steps is one that starts at a dead end.

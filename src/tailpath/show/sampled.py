@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tailpath.evaluation.estimation import estimate
 from tailpath.evaluation.following import Drawing, Follower, steps_of_runs
 from tailpath.graph import Array, FloatArray, IntArray
 from tailpath.model.ssp import SSP
@@ -52,11 +53,6 @@ class Walks(NamedTuple):
         before = np.concatenate(([0.0], paid))[np.searchsorted(self.run, self.run)]
         return np.asarray(self.total[self.run] - (paid - self.cost - before))
 
-    @property
-    def last(self) -> IntArray:
-        """The last step of each run."""
-        return np.flatnonzero(np.diff(self.run, append=-1))
-
 
 def walks(ssp: SSP, policy: Any, seed: int = 0) -> Walks:
     """As many runs as a second or two allows, and at least `FEWEST`."""
@@ -71,39 +67,28 @@ def walked(ssp: SSP, policy: Any, runs: int, seed: int, most: int = MAX_STEPS) -
     state = np.full(runs, ssp.start_index, dtype=np.int64)
     goes_on = not ssp.is_goal[ssp.start_index]
     memory = follower.begin(runs) if goes_on else np.zeros(runs, dtype=np.int64)
+    return walked_from(ssp, follower, state, memory, drawing, most)
+
+
+def walked_from(
+    ssp: SSP,
+    follower: Follower,
+    state: IntArray,
+    memory: Array,
+    drawing: Drawing,
+    most: int = MAX_STEPS,
+) -> Walks:
+    """Runs from these states and memories, which move on in place."""
     steps = list(steps_of_runs(ssp, follower, state, memory, drawing, most))
-    return _in_order(ssp, steps, state)
-
-
-def onwards(
-    ssp: SSP, follower: Follower, state: IntArray, memory: Array, drawing: Drawing
-) -> FloatArray:
-    """The cost to go of runs from these states and memories; infinite if one never arrives."""
-    state, cost = state.copy(), np.zeros(len(state))
-    for going, _, _, outcome in steps_of_runs(
-        ssp, follower, state, memory.copy(), drawing, MAX_STEPS
-    ):
-        cost[going] += ssp.outcome_cost[outcome]
-    cost[~ssp.is_goal[state]] = np.inf
-    return cost
-
-
-def _in_order(ssp: SSP, steps: list[tuple[Array, ...]], last: IntArray) -> Walks:
     none = (np.zeros(0, dtype=np.int64),) * 4
-    run, state, memory, outcome = (np.concatenate(each) for each in zip(*(steps or [none])))
+    run, at, known, outcome = (np.concatenate(each) for each in zip(*(steps or [none])))
     order = np.argsort(run, kind="stable")
     cost = ssp.outcome_cost[outcome[order]].astype(np.float64)
-    total = np.asarray(np.bincount(run[order], cost, len(last)), dtype=np.float64)
-    total[~ssp.is_goal[last]] = np.inf
-    return Walks(run[order], state[order], memory[order], outcome[order], cost, total)
+    total = np.asarray(np.bincount(run[order], cost, len(state)), dtype=np.float64)
+    total[~ssp.is_goal[state]] = np.inf
+    return Walks(run[order], at[order], known[order], outcome[order], cost, total)
 
 
 def tail_mean(costs: FloatArray, alpha: float) -> float | None:
-    """The mean of the worst `alpha` of some costs; None where these are too few to tell."""
-    mass = alpha * len(costs)
-    if mass < IN_TAIL:
-        return None
-    worst = np.sort(costs)[::-1][: int(np.ceil(mass))]
-    weight = np.ones(len(worst))
-    weight[-1] -= np.ceil(mass) - mass
-    return float(weight @ worst / mass) if np.isfinite(worst).all() else np.inf
+    """The CVaR of some costs; None where those in the tail are too few to tell."""
+    return estimate(costs, alpha).cvar if alpha * len(costs) >= IN_TAIL else None
