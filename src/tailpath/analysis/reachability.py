@@ -45,9 +45,13 @@ NATURES = {"adversarial": ADVERSARIAL, "cooperative": COOPERATIVE}
 ADDED_EXACTLY_WITHIN = 1e-9
 
 
+def until(ssp: SSP, ends: BoolArray) -> Transitions:
+    """The outcomes with a row for each state; all ends are one node outside, number n_states."""
+    return ssp.by_state.renumber(np.where(ends, ssp.n_states, np.arange(ssp.n_states)))
+
+
 def until_goals(ssp: SSP) -> Transitions:
-    """The outcomes with a row for each state; all goals are one node outside, number n_states."""
-    return ssp.by_state.renumber(np.where(ssp.is_goal, ssp.n_states, np.arange(ssp.n_states)))
+    return until(ssp, ssp.is_goal)
 
 
 def all_outcomes(ssp: SSP, holds: BoolArray) -> BoolArray:
@@ -101,10 +105,16 @@ def _almost_sure_by(ssp: SSP, allowed: BoolArray) -> tuple[BoolArray, BoolArray]
 
 def every_policy_is_proper(ssp: SSP) -> bool:
     """Whether no policy, from any state, can fail to reach a goal with probability 1."""
-    inside = ~ssp.is_goal
-    allowed = np.ones(ssp.n_choices, dtype=np.bool_)
+    return not bool(kept_away(ssp, ~ssp.is_goal)[0].any())
+
+
+def kept_away(ssp: SSP, inside: BoolArray) -> tuple[BoolArray, BoolArray]:
+    """The states, of some that are no goals, in which a policy can stay for ever, and the choices
+    that keep it there.
+    """
+    inside, allowed = inside.copy(), np.ones(ssp.n_choices, dtype=np.bool_)
     graph.close_under_choices(*_backward(ssp), inside, allowed)
-    return not bool(inside.any())
+    return inside, allowed
 
 
 def require_almost_sure_start(ssp: SSP) -> tuple[BoolArray, BoolArray]:
@@ -218,15 +228,13 @@ def require_almost_sure(model: IntervalSSP, nature: int) -> tuple[BoolArray, Boo
     )
 
 
-def refuse_zero_cost_cycles(model: IntervalSSP) -> None:
-    """Policy and nature would have to be solved together at every budget."""
-    ssp = model.inside
+def refuse_zero_cost_cycles(ssp: SSP, rule: str) -> None:
+    """Policy and nature would have to be solved together at every budget. The rule ends the
+    message.
+    """
     zero_cost = (ssp.outcome_cost == 0) & ~ssp.is_goal[ssp.outcome_target]
     component, cyclic = ssp.by_state.only(zero_cost).cycles()
     if not cyclic.any():
         return
     state = ssp.states[int(np.flatnonzero(cyclic[component])[0])]
-    raise ModelError(
-        f"from {state!r} zero-cost outcomes lead back to it; models with intervals must not have"
-        " zero-cost cycles"
-    )
+    raise ModelError(f"from {state!r} zero-cost outcomes lead back to it; {rule} zero-cost cycles")

@@ -54,7 +54,7 @@ class Robust:
         penalty.
         """
         model, ssp = self.model, self.model.inside
-        refuse_zero_cost_cycles(model)
+        refuse_zero_cost_cycles(ssp, "models with intervals must not have")
         if self.penalty:
             almost_sure = almost_sure_under_nature(model, self.nature)[0]
             choice, allowed = np.arange(ssp.n_choices), np.ones(ssp.n_outcomes, dtype=np.bool_)
@@ -101,7 +101,8 @@ class Robust:
     def optimum(self) -> GameOptimum:
         """V with bounds, by node."""
         found = solve_game(self.game)
-        warn_if_unproved(found.bounds)
+        if self.penalty == 0:  # else it decides no more than which choice comes first
+            warn_if_unproved(found.bounds)
         return found
 
     def to_states(self, per_node: FloatArray) -> FloatArray:

@@ -5,6 +5,7 @@ models whose probabilities are intervals.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -152,6 +153,11 @@ def _known(ctx: click.Context, param: click.Parameter, value: str) -> str:
         help="Such as 'late(35) <= 0.05' (repeatable).",
     ),
     click.option("--deadline", type=float, metavar="T", help="Short for --minimise 'late(T)'."),
+    click.option(
+        "--maximise",
+        is_flag=True,
+        help="Find the worst policy instead: of --minimise, --deadline, --alpha or the mean.",
+    ),
 )
 @under(
     "Models with intervals",
@@ -183,6 +189,7 @@ def solve_command(ssp: SSP, gamma: Any, **given: Any) -> None:
     --------
     tailpath solve river:5x5 --alpha 0.05 --output policy.json
     tailpath solve river:5x5 --minimise mean --subject-to 'cvar(0.01) <= 40'
+    tailpath solve textbook:lottery --maximise --alpha 0.05
     """
     given = {"delta": None, "gamma": gamma, **given}  # of a method that may have neither
     asked, comm = SimpleNamespace(**given), click.get_current_context().obj
@@ -311,7 +318,9 @@ def _warn_of_limit(error: LimitExceededError) -> None:
 def asked_for(asked: SimpleNamespace) -> Measure | None:
     """The measure to minimise, or None if a method plans."""
     if asked.minimise is None and asked.deadline is None and not asked.limits:
-        return None
+        if not asked.maximise:
+            return None
+        return tailpath.Mean() if asked.alpha is None else tailpath.CVaR(asked.alpha)
     if asked.alpha is not None:
         raise click.UsageError(
             "--alpha cannot be combined with --minimise, --subject-to and --deadline; use cvar(A)"
@@ -334,12 +343,16 @@ def solve_for(ssp: SSP, objective: Measure, asked: SimpleNamespace) -> Solved:
             " give --within N"
         )
     delta = asked.delta
-    found, seconds, compiling = timed(tailpath.solve, ssp, objective, asked.limits, delta=delta)
+    sense = "max" if asked.maximise else "min"
+    options = {"delta": delta, "sense": sense}
+    found, seconds, compiling = timed(tailpath.solve, ssp, objective, asked.limits, **options)
     shown = dict.fromkeys([tailpath.Mean(), objective, *(each.measure for each in asked.limits)])
-    values = _delivered(ssp, found.policy, list(shown), asked.max_nodes)
+    finite = math.isfinite(found.value)
+    values = _delivered(ssp, found.policy, list(shown), asked.max_nodes) if finite else {}
     weights = list(getattr(found.policy, "weights", [1.0]))
     record = {
         "objective": str(objective),
+        "sense": sense,
         "delta": delta,
         "limits": [str(each) for each in asked.limits],
         "value": found.value,
@@ -353,7 +366,8 @@ def solve_for(ssp: SSP, objective: Measure, asked: SimpleNamespace) -> Solved:
     numbers = values
     if delta is None:
         others = {what: value for what, value in values.items() if what != str(objective)}
-        numbers = {f"least {objective}": found.value, **others}
+        which = "worst policy:" if asked.maximise else "least"
+        numbers = {f"{which} {objective}": found.value, **others}
     rows = {what: f"{value:.10g}" for what, value in numbers.items()}
     rows |= bounds_row(found.bounds, delta)
     if len(weights) > 1:
@@ -400,7 +414,8 @@ def solve_intervals(model: IntervalSSP, objective: Measure, asked: SimpleNamespa
     if asked.gamma is not None or asked.delta is not None:
         raise click.UsageError("--gamma and --delta do not apply to models with intervals")
     nature = asked.nature or "adversarial"
-    found, seconds, compiling = timed(tailpath.solve, model, objective, asked.limits, nature=nature)
+    options = {"nature": nature, "sense": "max" if asked.maximise else "min"}
+    found, seconds, compiling = timed(tailpath.solve, model, objective, asked.limits, **options)
     band = tailpath.evaluate(model, found.policy, objective.finest_alpha)
     record: dict[str, Any] = {
         "objective": str(objective),

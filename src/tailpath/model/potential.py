@@ -125,7 +125,8 @@ def _round(ssp: SSP, edge: IntArray, met: int) -> str:
     return (
         f"a cycle has a negative cost, so a run may gain without end: {shown}, and back to"
         f" {ssp.states[met]!r} gains {gained:.12g}; limit the steps with within(ssp, n) (--within"
-        " N)"
+        " N); or, if every policy arrives, give the gains as costs and ask for the largest:"
+        " solve(ssp, measure, sense='max') (--maximise)"
     )
 
 

@@ -45,7 +45,9 @@ class RiskSolution(Shown):
         On a model with intervals, whether nature is the "adversarial" or the "cooperative" one;
         what the policy may cost is then `evaluate(model, found.policy, alpha)`.
     said : Later or None
-        The sentence about both natures, there.
+        The sentence about both natures, there; or where the worst policy stays for ever.
+    sense : {"min", "max"}
+        Whether the objective is the least or the largest, that of the worst policy.
 
     Examples
     --------
@@ -63,21 +65,24 @@ class RiskSolution(Shown):
     multipliers: tuple[float, ...] = ()
     nature: str = ""
     said: Later | None = field(default=None, compare=False)
+    sense: str = "min"
 
     @property
     def bounds(self) -> tuple[float, float]:
         """Proved bounds on the optimum, found when they are first asked for.
 
         The lower one holds for all policies, however they remember and randomise; the upper one is
-        kept by the policy given.
+        kept by the policy given. Of the worst policy it is the other way round.
         """
         bounds: tuple[float, float] = self.proof.found
         return bounds
 
     @property
     def gap(self) -> float:
-        """How far the optimum may lie below the value."""
-        return max(self.value - self.bounds[0], 0.0)
+        """How far the optimum may lie below the value; or above it, for the worst policy."""
+        low, high = self.bounds
+        off = self.value - low if self.sense == "min" else high - self.value
+        return max(off, 0.0) if math.isfinite(self.value) else 0.0
 
     def risk(self, measure: Any) -> float:
         """Any measure of the policy, by exact evaluation.
@@ -151,8 +156,9 @@ class RiskSolution(Shown):
         return f"one {unit} more in {limit} saves {price * share:.6g} of {self.objective}"
 
     def _content(self, most: int) -> Content:
+        which = "least" if self.sense == "min" else "worst policy:"
         facts: list[tuple[str, Any]] = [
-            (f"least {self.objective}", self.value),
+            (f"{which} {self.objective}", self.value),
             ("proved to lie in", "{:.10g} to {:.10g}".format(*self.bounds)),
         ]
         if drawn := known(self.policy).drawn:
@@ -186,4 +192,5 @@ class RiskSolution(Shown):
         drawn = known(self.policy).drawn
         coin = f", by a mixture of {len(drawn)} policies" if drawn else ""
         nature = f", {self.nature} nature" if self.nature else ""
-        return f"<RiskSolution {self.objective} = {self.value:.6g}{under}{coin}{nature}>"
+        worst = "worst policy: " if self.sense == "max" else ""
+        return f"<RiskSolution {worst}{self.objective} = {self.value:.6g}{under}{coin}{nature}>"

@@ -55,6 +55,7 @@ from tailpath.solvers.objectives.unconstrained import (
     least_alone,
     solve_robust,
 )
+from tailpath.solvers.objectives.worst import solve_worst
 
 #: No deadline beyond so many cost units is tried for a VaR.
 LATEST = 10**7
@@ -69,8 +70,11 @@ def solve(
     *,
     delta: Any = None,
     nature: str = "adversarial",
+    sense: str = "min",
 ) -> RiskSolution:
     """Find the policy with the least `objective` among all that keep the limits of `subject_to`.
+
+    With `sense="max"` it is the worst policy, which has the largest one.
 
     Parameters
     ----------
@@ -89,6 +93,10 @@ def solve(
         `bounds` brackets their optimum.
     nature : {"adversarial", "cooperative"}
         For a model with intervals: whether nature picks the probabilities against us or for us.
+    sense : {"min", "max"}
+        "max" finds the worst policy of all, for the mean, a CVaR, VaR, `Late` or a loss, without
+        limits; for rewards given as costs that is the best one. The value is infinite where a
+        policy may stay away from the goals for ever.
 
     Returns
     -------
@@ -114,20 +122,25 @@ def solve(
     <RiskSolution mean = 27 with cvar(0.1) <= 45, by a mixture of 2 policies>
     >>> round(best.risk("late(30)"), 6)
     0.05
-    >>> tp.solve(ssp, tp.CVaR(0.1)).value
-    30.0
+    >>> tp.solve(ssp, tp.CVaR(0.1)).value, tp.solve(ssp, tp.CVaR(0.1), sense="max").value
+    (30.0, 60.0)
     """
     if isinstance(subject_to, (str, Limit)):
         subject_to = [subject_to]
     goal, border = parse(objective), prepare(ssp)
     warn_of_confidence(goal.finest_alpha)
     nature_called(nature)
+    if sense == "max":
+        _check_worst(border, subject_to, delta)
+    elif sense != "min":
+        raise OptionError(f"sense must be 'min' or 'max', not {sense!r}")
     if border.uncertain:
         return solve_robust(border.given, goal, tuple(subject_to), delta, nature)
     limits = tuple(parse_limit(limit) for limit in subject_to)
     for limit in limits:
         warn_of_confidence(limit.measure.finest_alpha)
     solved = _solve if delta is None else partial(_bracketed, delta=delta)
+    solved = solved if sense == "min" else solve_worst
     if not border.moves:
         return solved(border.model, goal, limits)
     # Some cost is negative: what is asked moves to costs of 0 or more, and the answer back.
@@ -165,7 +178,27 @@ def _restored(
         value = shifted(found.value, constant)
         proof = Later(lambda: shifted_bounds(found.bounds, constant, border.exact))
     policy = on_model(found.policy, border.given)
-    return RiskSolution(border.given, goal, limits, value, proof, policy, found.multipliers)
+    return replace(
+        found,
+        ssp=border.given,
+        objective=goal,
+        limits=limits,
+        value=value,
+        proof=proof,
+        policy=policy,
+    )
+
+
+def _check_worst(border: Border, limits: Any, delta: Any) -> None:
+    """Refuse what does not go together with the worst policy."""
+    refused = {
+        "limits": bool(limits),
+        "delta; round the costs beforehand": delta is not None,
+        "intervals; take model.nominal()": border.uncertain,
+    }
+    for what, given in refused.items():
+        if given:
+            raise OptionError(f"the worst policy (sense='max', --maximise) is found without {what}")
 
 
 def _bracketed(ssp: SSP, goal: Measure, limits: tuple[Limit, ...], delta: Any) -> RiskSolution:

@@ -14,6 +14,7 @@ import numpy as np
 
 from tailpath.analysis.reachability import almost_sure_states, nature_called
 from tailpath.analysis.robust import robust, robust_with_penalty
+from tailpath.analysis.tables import BudgetTable
 from tailpath.certify.budgets import Later
 from tailpath.certify.losses import loss_error
 from tailpath.certify.rounding import AFTERWARDS
@@ -178,11 +179,11 @@ def solve_robust(
             "models with intervals need costs with a common unit; delta is not for them"
         )
     ssp: Any = model
-    value, bounds, policy = _least_robust(model, goal, nature)
+    value, bounds, policy = least_robust(model, goal, nature)
     proof = Later(bounds)
 
     def others() -> tuple[float, float]:
-        return _least_robust(model, goal, other_nature(nature))[1]()
+        return least_robust(model, goal, other_nature(nature))[1]()
 
     def sentence() -> str:
         what = f"CVaR at {goal.finest_alpha:g}" if is_cvar(goal) else str(goal)
@@ -192,7 +193,7 @@ def solve_robust(
     return RiskSolution(ssp, goal, (), value, proof, policy, nature=nature, said=Later(sentence))
 
 
-def _least_robust(model: IntervalSSP, goal: Measure, nature: str) -> Found:
+def least_robust(model: IntervalSSP, goal: Measure, nature: str) -> Found:
     if isinstance(goal, Mean):
         return least_mean(model, goal, nature)
     if isinstance(goal, VaR):
@@ -242,6 +243,14 @@ def _least_var(model: IntervalSSP, alpha: float, nature: str) -> Found:
 
 
 def _least_loss(model: IntervalSSP, curve: Curve, nature: str) -> Found:
+    table, value, bounds = robust_loss(model, curve, nature)
+    return value, bounds, budget_policy(table.layout, table.changes, table.limit)
+
+
+def robust_loss(
+    model: IntervalSSP, curve: Curve, nature: str
+) -> tuple[BudgetTable, float, Callable[[], tuple[float, float]]]:
+    """The table of a loss, its least expectation, and bounds."""
     unit = require_unit(model)
     horizon = horizon_of([curve], unit)
     costs = costs_by_budget(horizon, unit)
@@ -262,5 +271,4 @@ def _least_loss(model: IntervalSSP, curve: Curve, nature: str) -> Found:
     known, values = table.share(), table.values[:, 0]
     low, high = float(known.below(values)[-1]), float(known.above(values)[-1])
     bounds = low + shift - error_bound, high + shift + error_bound
-    policy = budget_policy(problem.layout, table.changes, table.limit)
-    return float(values[-1]) + shift, lambda: bounds, policy
+    return table, float(values[-1]) + shift, lambda: bounds
