@@ -60,7 +60,7 @@ def test_limits_in_text() -> None:
         ("late(20", "the brackets of 'late(20' do not match"),
         ("cvar(2)", "alpha must lie in (0, 1], not 2"),
         ("cvr(0.05)", "unknown measure 'cvr'; did you mean 'cvar'?"),
-        ("fast(3)", "unknown measure 'fast'; known are cvar, late, loss, mean, shortfall, var"),
+        ("fast(3)", "unknown measure 'fast'; known are cvar, entropic, evar"),
         ("mean mean", "cannot read 'mean'"),
         ("mean + ", "cannot read '+'"),
         ("late(-inf)", "a deadline must be a number, not -inf"),
