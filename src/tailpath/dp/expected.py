@@ -30,6 +30,11 @@ LARGEST_ELIMINATION, MAX_PRODUCTS = 2_500, 2_500**3
 #: Nodes times band beyond which a chain is not factorised: the factors of a graph without small
 #: separators would fill gigabytes.
 LARGEST_FACTORS = 200_000_000
+#: Components up to this size are factorised one after the other, in the order of the nodes.
+SMALL_COMPONENT = 500
+#: Diagonal entries are pivots if they are this share of the largest of their column: what leads to
+#: the end surely needs no other.
+PIVOT = 1e-3
 #: The method of totals that sweeps found.
 SWEEPS = "sweeps"
 
@@ -92,13 +97,21 @@ def factorised(rows: Transitions, rate: FloatArray) -> tuple[FloatArray, str] | 
     band = int(np.abs(number[source] - number[rows.target[inside]]).max(initial=0))
     if n * band > LARGEST_FACTORS:
         return None
+    order: Any = slice(None)
+    system, how = eye_array(n, format="csr") - matrix, "COLAMD"
+    component, count = rows.components()
+    if np.bincount(component, minlength=count).max(initial=0) <= SMALL_COMPONENT:
+        # One after the other, against the edges, they fill nothing between them.
+        order, how = np.argsort(component, kind="stable"), "NATURAL"
+        system, matrix, rate = system[order][:, order], matrix[order][:, order], rate[order]
     try:
-        factors = linalg.splu((eye_array(n, format="csr") - matrix).tocsc())
+        factors = linalg.splu(system.tocsc(), permc_spec=how, diag_pivot_thresh=PIVOT)
     except (RuntimeError, MemoryError):
         return None
+    value = np.empty_like(rate)
     with np.errstate(invalid="ignore", over="ignore"):  # sums beyond the floats are no values
-        value = factors.solve(rate)
-        value += factors.solve(rate - value + matrix @ value)
+        found = factors.solve(rate)
+        value[order] = found + factors.solve(rate - found + matrix @ found)
     return (value, "factorisation") if np.isfinite(value).all() else None
 
 

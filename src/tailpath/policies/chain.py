@@ -20,7 +20,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tailpath.certify.exponentials import exponential_bounds
 from tailpath.certify.products import expected_product
+from tailpath.certify.rounding import AFTERWARDS
 from tailpath.certify.values import Bounds, expected_total
 from tailpath.dp.elimination import eliminate_dense
 from tailpath.errors import ModelError, PolicyError
@@ -282,6 +284,34 @@ class CostChain(Record, Transitions):
         part = rows.restrict(inside).renumber(positions(inside))
         found = expected_product(part, end[inside], self.ssp.probability_error)
         return found.map(lambda values: np.append(values, 0.0)[positions(inside)[:-1]])
+
+    def expected_exponential(self, beta: float) -> Bounds:
+        """The logarithm of the expected exponential of the cost to go, ln E[exp(beta Z)], by node.
+
+        Parameters
+        ----------
+        beta : float
+            What costs are multiplied by; more than 0.
+
+        Returns
+        -------
+        Bounds
+            `value`, `lower` and `upper`, each (n,). Values are infinite where there is no mean; so
+            are upper ends if doubles prove nothing.
+
+        Examples
+        --------
+        >>> chain = tp.unroll(ssp, {"home": "road"})
+        >>> chain.expected_exponential(0.1).value.round(6)
+        array([3.849999])
+        """
+        mean, proper = self.expected_cost, self.proper
+        if not proper.all():
+            never = np.where(proper, -np.inf, np.inf)
+            return Bounds(np.full(self.n, np.inf), never, np.full(self.n, np.inf))
+        least = beta * mean.lower * (1 - np.sign(mean.lower) * AFTERWARDS)
+        log, only, off = beta * mean.value, np.arange(self.n), self.ssp.probability_error
+        return exponential_bounds(self, beta * self.cost, log, only, off, least)[0]
 
     def _total(self, price: FloatArray, inside: BoolArray, outside: float) -> Bounds:
         """The expected total of a price per edge from nodes inside; `outside` for all others."""
