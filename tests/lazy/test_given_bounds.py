@@ -2,6 +2,7 @@
 of what a user gives.
 """
 
+import dataclasses
 import math
 
 import pytest
@@ -181,4 +182,4 @@ def giving_up_as(model, found):
             return model.outcomes(state, action)
         return before.outcomes(state, action)
 
-    return tp.ImplicitSSP(before.start, before.actions, outcomes, before.is_goal)
+    return dataclasses.replace(before, outcomes=outcomes)

@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tailpath.errors import ModelError, OptionError
+from tailpath.errors import ModelError
 from tailpath.graph import FloatArray, IntArray
 from tailpath.model.cost_units import MAX_UNITS, as_fraction, in_levels
-from tailpath.model.implicit import ImplicitSSP, rows_of
+from tailpath.model.implicit import BOUNDS, ImplicitSSP, rows_of
 from tailpath.model.outcomes import ROW_TOLERANCE, Name
 
 #: What a bound may miss its check by, relatively, and a whole number of units that it stands for.
@@ -27,42 +27,15 @@ TOLERANCE = 1e-9
 #: How far a state is: a goal, or found only. States expanded are numbered from 0.
 GOAL, BOUNDARY = -2, -1
 
-BoundOf = Callable[[Any], Any] | None
 
-
-@dataclass(frozen=True)
-class Given:
-    """What is trusted: bounds on the cost to go of a state. Of the expected cost of every policy
-    (`heuristic`) or of some policy (`upper`); of the cost of every run (`least`), or of every run
-    of some policy (`surely`).
+def bounds_at(model: ImplicitSSP, state: Name) -> tuple[float, float, float, float]:
+    """What is trusted of the cost to go from a state: `heuristic`, of the expected cost of every
+    policy; `least`, of every run; `upper`, of the expected cost of some policy; and `surely`, of
+    every run of some policy. 0 or infinite where nothing is known.
     """
 
-    heuristic: BoundOf = None
-    least: BoundOf = None
-    upper: BoundOf = None
-    surely: BoundOf = None
-
-    def __post_init__(self) -> None:
-        for name, function in vars(self).items():
-            if function is not None and not callable(function):
-                raise OptionError(f"{name} must be a function of the state, not {function!r}")
-
-    def words(self) -> str:
-        """What is trusted, in a sentence."""
-        named = [name for name, function in vars(self).items() if function is not None]
-        if not named:
-            return "the functions of the model alone"
-        return f"{', '.join(named)}: checked where states were expanded, trusted elsewhere"
-
-    def at(self, state: Name) -> tuple[float, float, float, float]:
-        """The bounds at a state: 0 or infinite where nothing is known."""
-        least = self._asked("least", state, 0.0)
-        low = max(self._asked("heuristic", state, 0.0), least)
-        upper, surely = (self._asked(name, state, math.inf) for name in ("upper", "surely"))
-        return low, least, upper, surely
-
-    def _asked(self, name: str, state: Name, unknown: float) -> float:
-        function = getattr(self, name)
+    def asked(name: str, unknown: float) -> float:
+        function = getattr(model, name)
         given = None if function is None else function(state)
         if given is None:
             return unknown
@@ -74,11 +47,23 @@ class Given:
             raise ModelError(f"{name}({state!r}) is {given!r}, not a number of 0 or more")
         return value
 
+    least = asked("least", 0.0)
+    low = max(asked("heuristic", 0.0), least)
+    return low, least, asked("upper", math.inf), asked("surely", math.inf)
+
+
+def assumed(model: ImplicitSSP) -> str:
+    """What is trusted, in words."""
+    named = [name for name in BOUNDS if getattr(model, name) is not None]
+    if not named:
+        return "the functions of the model alone"
+    return f"{', '.join(named)}: checked where states were expanded, trusted elsewhere"
+
 
 class Snapshot(NamedTuple):
     """All rows at some moment, by expanded state, as arrays. `target` is the number of the found
     state that an outcome leads to, `rank` by found state says how far it is, and `bounds` (n, 4)
-    has the columns of `Given.at`.
+    has the columns of `bounds_at`.
     """
 
     state_choices: IntArray
@@ -101,7 +86,6 @@ class Expansion:
     """
 
     model: ImplicitSSP
-    given: Given
     found: dict[Name, int] = field(default_factory=dict)
     bounds: array[float] = field(default_factory=lambda: array("d"))
     rank: array[int] = field(default_factory=lambda: array("q"))
@@ -126,7 +110,7 @@ class Expansion:
         if number is None:
             number = len(self.found)
             is_goal = self.model.is_goal(state)
-            bounds = (0.0, 0.0, 0.0, 0.0) if is_goal else self.given.at(state)
+            bounds = (0.0, 0.0, 0.0, 0.0) if is_goal else bounds_at(self.model, state)
             del self.bounds[4 * number :], self.rank[number:]
             self.bounds.extend(bounds)
             self.rank.append(GOAL if is_goal else BOUNDARY)

@@ -15,7 +15,7 @@ from fractions import Fraction
 from typing import Any
 
 from tailpath.errors import PolicyError
-from tailpath.lazy.expansion import Given
+from tailpath.lazy.expansion import bounds_at
 from tailpath.lazy.sides import by_surely
 from tailpath.model.cost_units import as_fraction, in_units
 from tailpath.model.implicit import ImplicitSSP, rows_of
@@ -38,15 +38,13 @@ class LazyPolicy(Kind):
     Parameters
     ----------
     model : ImplicitSSP
-        The model.
+        The model, with its bounds.
     inside : BudgetPolicy
         The decisions where states were expanded.
     rank : mapping
         The number of each state that was expanded.
     actions : list
         The action of each choice of these.
-    given : Given
-        The bounds.
 
     Examples
     --------
@@ -59,7 +57,6 @@ class LazyPolicy(Kind):
     inside: BudgetPolicy
     rank: dict[Name, int]
     actions: list[Name]
-    given: Given
 
     def __repr__(self) -> str:
         budget = f"budget of {count(self.inside.budget, 'unit')} of {self.inside.unit}"
@@ -92,7 +89,7 @@ class LazyPolicy(Kind):
         return self._best_by(bound, state)
 
     def _bound_at(self, state: Name) -> str:
-        _, _, upper, surely = self.given.at(state)
+        _, _, upper, surely = bounds_at(self.model, state)
         if min(upper, surely) == math.inf:
             raise PolicyError(
                 f"the state {state!r} was not expanded, and neither upper= nor surely= says how to"
@@ -106,7 +103,7 @@ class LazyPolicy(Kind):
         def to_go(target: Name) -> float:
             if self.model.is_goal(target):
                 return 0.0
-            _, _, upper, surely = self.given.at(target)
+            _, _, upper, surely = bounds_at(self.model, target)
             return surely if bound == SURELY else upper
 
         def needs(outcomes: list[tuple[Any, Name, Any]]) -> float:

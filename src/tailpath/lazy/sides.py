@@ -1,7 +1,8 @@
 """The two tables between which the optimum lies: both are tables over budgets of a model whose
 states are those expanded, and whose runs end where they leave them.
 
-From s' on the boundary let Z be the cost still to come. Where b is left, with bounds as in `Given`:
+From s' on the boundary let Z be the cost still to come. Where b is left, and by its
+bounds (`bounds_at`):
 
 - *below*, E[(Z - b)+] >= (E Z - b)+ >= (low - b)+: the run ends, and pays low more. Where low is
   infinite no policy surely arrives, and a choice that may lead there is no choice;

@@ -5,18 +5,17 @@ two tables, `docs/lazy.md` when it wins and when it loses.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 from tailpath.errors import OptionError
-from tailpath.lazy.expansion import Expansion, Given
+from tailpath.lazy.expansion import Expansion, assumed
 from tailpath.lazy.policy import LazyPolicy
 from tailpath.lazy.search import Round, Search
 from tailpath.lazy.sides import Asked, Side
 from tailpath.model.cost_units import exact_number
-from tailpath.model.implicit import ImplicitSSP, implicit
+from tailpath.model.implicit import BOUNDS, BoundOf, ImplicitSSP, implicit
 from tailpath.model.outcomes import Name
 from tailpath.model.records import Record
 from tailpath.options import (
@@ -36,7 +35,6 @@ from tailpath.texts import Table, count
 #: The most states that are expanded unless more are allowed.
 MAX_STATES = 200_000
 GIVE_UP = "give up"
-BoundOf = Callable[[Any], Any]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -73,7 +71,7 @@ class LazyResult(Record):
     @property
     def assumed(self) -> str:
         """What the bounds rest on, in words."""
-        return self.search.expansion.given.words()
+        return assumed(self.search.expansion.model)
 
     def refine(
         self,
@@ -146,7 +144,7 @@ class LazyResult(Record):
         rank = {name: number for number, name in enumerate(expansion.expanded[:done])}
         actions = expansion.actions[: rows.state_choices[-1]]
         inside = self.above.policy(alpha)
-        return LazyPolicy(expansion.model, inside, rank, actions, expansion.given)
+        return LazyPolicy(expansion.model, inside, rank, actions)
 
     def _words(self, bounds: tuple[float, float]) -> str:
         states = f"{count(self.expanded, 'state')} expanded, {self.found} found"
@@ -418,9 +416,9 @@ def solve_cvar_lazy(
     Notes
     -----
     `heuristic`, `least`, `upper` and `surely` are 0 or infinite where they return None or are not
-    given. Wherever a state is expanded they are checked: h <= r + P h for every action, least <=
-    c + least' for every outcome; upper >= r + P upper, and surely >= c + surely' for all outcomes,
-    for one action. Elsewhere they are trusted.
+    given, here or as attributes of the model. Wherever a state is expanded they are checked: h <=
+    r + P h for every action, least <= c + least' for every outcome; upper >= r + P upper, and
+    surely >= c + surely' for all outcomes, for one action. Elsewhere they are trusted.
 
     Examples
     --------
@@ -431,12 +429,13 @@ def solve_cvar_lazy(
     >>> tp.solve_cvar_lazy(walk, 0.05, least=lambda n: n - 10**18 + 5)
     <LazySolution for alpha>=0.05: CVaR in [10, 10], 5 states expanded, 6 found: the gap is reached>
     """
-    given_model = implicit(model)
-    given = Given(heuristic, least, upper, surely)
+    bounds = zip(BOUNDS, (heuristic, least, upper, surely))
+    given: dict[str, Any] = {name: own for name, own in bounds if own is not None}
+    known = replace(implicit(model), **given)
     if give_up is not None:
-        given_model, given = _giving_up(given_model, given, exact_number(give_up, "give_up"))
-    expansion = Expansion(given_model, given)
-    search = Search(expansion, expansion.number(given_model.start), Asked(check_alpha(alpha)))
+        known = _giving_up(known, exact_number(give_up, "give_up"))
+    expansion = Expansion(known)
+    search = Search(expansion, expansion.number(known.start), Asked(check_alpha(alpha)))
     found: LazySolution = LazySolution._of(_run(search, gap, max_states, progress))
     return found
 
@@ -458,20 +457,20 @@ class _GaveUp:
         return "gave up"
 
 
-def _giving_up(model: ImplicitSSP, given: Given, price: Fraction) -> tuple[ImplicitSSP, Given]:
+def _giving_up(model: ImplicitSSP, price: Fraction) -> ImplicitSSP:
     end = _GaveUp()
 
     def outcomes(state: Name, action: Name) -> Any:
         return [(1, end, price)] if action == GIVE_UP else model.outcomes(state, action)
 
     def surely(state: Name) -> float:
-        own = None if given.surely is None else given.surely(state)
+        own = None if model.surely is None else model.surely(state)
         return float(price) if own is None else min(float(own), float(price))
 
-    with_end = ImplicitSSP(
-        model.start,
-        lambda state: [*model.actions(state), GIVE_UP],
-        outcomes,
-        lambda state: state is end or model.is_goal(state),
+    return replace(
+        model,
+        actions=lambda state: [*model.actions(state), GIVE_UP],
+        outcomes=outcomes,
+        is_goal=lambda state: state is end or model.is_goal(state),
+        surely=surely,
     )
-    return with_end, replace(given, surely=surely)

@@ -14,7 +14,9 @@ ActionsOf = Callable[[Any], Iterable[Name]]
 OutcomesOf = Callable[[Any, Any], Iterable[tuple[Any, Name, Any]]]
 #: An action with its outcomes `(probability, next state, cost)`.
 Row = tuple[Name, list[tuple[Any, Name, Any]]]
+BoundOf = Callable[[Any], Any]
 NAMES = ("start", "actions", "outcomes", "is_goal")
+BOUNDS = ("heuristic", "least", "upper", "surely")
 USE = "give start, actions, outcomes and is_goal, or one object that has them"
 
 
@@ -34,6 +36,8 @@ class ImplicitSSP:
         `outcomes(state, action)` gives triples `(probability, next state, cost)`.
     is_goal : callable
         `is_goal(state)` is true where runs end.
+    heuristic, least, upper, surely : callable, optional
+        Bounds on the cost to go of a state, as `solve_cvar_lazy` takes them.
 
     Raises
     ------
@@ -52,12 +56,16 @@ class ImplicitSSP:
     actions: ActionsOf
     outcomes: OutcomesOf
     is_goal: Callable[[Any], bool]
+    heuristic: BoundOf | None = None
+    least: BoundOf | None = None
+    upper: BoundOf | None = None
+    surely: BoundOf | None = None
 
     def __post_init__(self) -> None:
         hashable(self.start, "the start")
-        for name in NAMES[1:]:
+        for name in (*NAMES[1:], *BOUNDS):
             function = getattr(self, name)
-            if not callable(function):
+            if not callable(function) and not (name in BOUNDS and function is None):
                 raise OptionError(f"{name} must be a function, not {function!r}; {USE}")
 
     def __repr__(self) -> str:
@@ -76,7 +84,8 @@ def implicit(start: Any, *functions: Any) -> ImplicitSSP:
     if missing:
         raise OptionError(f"{kind_of(start)} alone has no {', '.join(missing)}; {USE}")
     first = start.start() if callable(start.start) else start.start
-    return ImplicitSSP(first, start.actions, start.outcomes, start.is_goal)
+    bounds = (getattr(start, name, None) for name in BOUNDS)
+    return ImplicitSSP(first, start.actions, start.outcomes, start.is_goal, *bounds)
 
 
 def rows_of(model: ImplicitSSP, state: Name) -> list[Row] | None:
