@@ -9,6 +9,7 @@ from tailpath.domains.register import find_domain
 from tailpath.errors import OptionError
 from tailpath.model.implicit import ImplicitSSP, implicit
 from tailpath.options import answering
+from tailpath.registers import loaded
 
 
 @answering
@@ -39,10 +40,14 @@ def read_implicit(source: str, constants: Mapping[str, Any] | None = None) -> Im
     <ImplicitSSP start Seen(place=(0, 0), open=0, closed=0)>
     """
     scheme, _, text = source.partition(":")
+    if scheme == "rddl":
+        functions = loaded("tailpath.formats.rddl_functions:functions", "format", "")
+        found: ImplicitSSP = functions(text, constants or {})
+        return found
     domain = find_domain(scheme) if text else None
     if domain is None or domain.implicit is None:
         return None
-    found = domain.implicit(text)
-    if found is None:
+    problem = domain.implicit(text)
+    if problem is None:
         raise OptionError(f"{source}: {domain.expects}")
-    return implicit(found)
+    return implicit(problem)

@@ -282,7 +282,8 @@ def explore(
         if len(waiting) > limit:
             raise ModelError(
                 f"more than {limit} states (limit=): {len(waiting)} were found up to the"
-                f" successors of {state!r}, the last is {waiting[-1]!r}"
+                f" successors of {state!r}, the last is {waiting[-1]!r}; solve_cvar_lazy (--lazy)"
+                " does not list them"
             )
     if not goals:
         raise ModelError(
