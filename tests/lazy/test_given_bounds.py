@@ -183,3 +183,18 @@ def giving_up_as(model, found):
         return before.outcomes(state, action)
 
     return dataclasses.replace(before, outcomes=outcomes)
+
+
+def test_probabilities_that_miss_1_by_rounding_are_scaled_with_a_warning():
+    third = round(1 / 3, 10)
+    model = Rows("s", {"s": {"go": [(third, "goal", 1), (third, "goal", 2), (third, "goal", 3)]}})
+    with pytest.warns(tp.TailpathWarning, match="scaled to sum to 1; state 's', action 'go'"):
+        assert solved(model, 1).cvar() == pytest.approx(2)
+
+
+def test_an_interrupt_behind_the_last_row_of_a_state_does_no_harm():
+    """The state counts as expanded, and gets its number before anything else is done."""
+    expansion = tp.solve_cvar_lazy(LADDER, 1.0, max_states=1).search.expansion
+    expansion.rank[expansion.found["low"]] = -1
+    rows = expansion.snapshot()
+    assert rows.rank[expansion.found["low"]] == 0

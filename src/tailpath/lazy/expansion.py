@@ -154,11 +154,16 @@ class Expansion:
             self.actions.append(action)
         checks.state()
         self.state_choices.append(len(self.actions))
-        self.rank[self.found[state]] = len(self.expanded)
         self.expanded.append(state)
+        self._number_the_last()
+
+    def _number_the_last(self) -> None:
+        if self.expanded:
+            self.rank[self.found[self.expanded[-1]]] = len(self.expanded) - 1
 
     def _drop_what_was_begun(self) -> None:
         done = len(self.expanded)
+        self._number_the_last()
         del self.state_choices[done + 1 :]
         choices = self.state_choices[-1]
         del self.actions[choices:], self.choice_outcomes[choices + 1 :]
@@ -219,6 +224,7 @@ class Expansion:
 
     def snapshot(self) -> Snapshot:
         """All rows of the states that are expanded now."""
+        self._number_the_last()
         done, unit = len(self.expanded), self.unit or Fraction(1)
         state_choices = np.array(self.state_choices[: done + 1])
         choice_outcomes = np.array(self.choice_outcomes[: state_choices[-1] + 1])

@@ -53,7 +53,7 @@ class Search:
     sides: tuple[Side, Side | None] | None = None
     stopped: str = ""
 
-    def run(self, gap: float, max_states: int, report: Report | None) -> None:
+    def run(self, gap: float, max_states: int, report: Report) -> None:
         """Go on until the bounds are no further apart than `gap`, or something else ends it."""
         began = monotonic() - (self.history[-1].seconds if self.history else 0.0)
         try:
@@ -64,7 +64,7 @@ class Search:
                 raise
             self.stopped = "interrupted"
 
-    def _round(self, gap: float, max_states: int, began: float, report: Report | None) -> bool:
+    def _round(self, gap: float, max_states: int, began: float, report: Report) -> bool:
         expansion, alpha = self.expansion, self.asked.alpha
         if expansion.rank[self.start] == GOAL:
             self.history.append(Round(0, 1, 0.0, 0.0, 0.0))
@@ -78,11 +78,10 @@ class Search:
         over = above(rows, position, self.asked)
         low, high = below.value(alpha), math.inf if over is None else over.value(alpha)
         if high - low <= gap and over is not None:
-            low, high = below.low(alpha), over.high(alpha)
+            low, high = below.bounds(alpha)[0], over.bounds(alpha)[1]
         self.sides = below, over
         self.history.append(Round(len(rows.state), len(rows.rank), low, high, monotonic() - began))
-        if report is not None:
-            report(len(rows.state), high - low)
+        report(len(rows.state), high - low)
         if high - low <= gap:
             self.stopped = "the gap is reached"
         elif len(rows.state) >= max_states:

@@ -18,6 +18,7 @@ Costs count in units, so `low` and `least` are rounded down, `surely` is rounded
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -28,6 +29,7 @@ import numpy as np
 
 from tailpath.analysis.core import core_of
 from tailpath.analysis.tables import BudgetTable, ModelLayout
+from tailpath.certify.budgets import TableSides
 from tailpath.dp.budget_model import EXCESS, PER_STEP
 from tailpath.errors import GoalUnreachableError
 from tailpath.graph import FloatArray, IntArray, owners
@@ -146,49 +148,34 @@ class Side:
             what = layout.objective(criterion, limit=float(budget // self.rows.unit))
         return fill_smaller(layout, what)
 
-    def position(self, alpha: float) -> int:
-        """That of the best budget; the last, if that is given."""
+    def _minimised(self, alpha: float) -> tuple[IntArray, FloatArray, float, float]:
+        """Budgets and their values, what each is worth, and what a value is worth."""
+        budgets, values = self.table.budgets, self.table.values[:, 0]
         if self.asked.budget is not None:
-            return len(self.table.budgets) - 1
-        return first_best(self.table.budgets + self.table.values[:, 0] / alpha)
+            return budgets[-1:], values[-1:], 0.0, 1.0
+        return budgets, values, 1.0, 1 / alpha
 
     def budget(self, alpha: float) -> int:
-        return int(self.table.budgets[self.position(alpha)])
+        """The best budget, or the one asked for."""
+        budgets, values, weight, price = self._minimised(alpha)
+        return int(budgets[first_best(weight * budgets + price * values)])
 
     def value(self, alpha: float) -> float:
         """The best value found, as a cost."""
-        return self._worth(self.table.values[:, 0], alpha)
+        budgets, values, weight, price = self._minimised(alpha)
+        return float(np.min(weight * budgets + price * values)) * float(self.rows.unit)
 
-    def low(self, alpha: float) -> float:
-        """What is proved of the least value."""
-        if self.asked.budget is not None:
-            return float(self._sides.low[-1]) * float(self.rows.unit)
-        return self._proved(alpha)[0]
-
-    def high(self, alpha: float) -> float:
-        """What is proved of the policy's value."""
-        if self.asked.budget is not None:
-            return float(self._sides.high[-1, 0]) * float(self.rows.unit)
-        return self._proved(alpha)[1]
-
-    def _worth(self, excess: FloatArray, alpha: float) -> float:
-        at = self.position(alpha)
-        total = (
-            excess[at]
-            if self.asked.budget is not None
-            else (self.table.budgets[at] + excess[at] / alpha)
-        )
-        return float(total) * float(self.rows.unit)
-
-    def _proved(self, alpha: float) -> tuple[float, float]:
-        table = self.table
-        beyond = table.limit + 1.0
-        asked = table.budgets, 1.0, 1 / alpha, beyond, self.position(alpha)
-        low, high = self._sides.total_bounds(*asked)
+    def bounds(self, alpha: float) -> tuple[float, float]:
+        """What is proved of the least value, and of the policy's, as costs."""
+        budgets, values, weight, price = self._minimised(alpha)
+        sides = TableSides(*(side[-len(budgets) :] for side in self._sides))
+        beyond = self.table.limit + 1.0 if weight else math.inf
+        best = first_best(weight * budgets + price * values)
+        low, high = sides.total_bounds(budgets, weight, price, beyond, best)
         return low * float(self.rows.unit), high * float(self.rows.unit)
 
     @cached_property
-    def _sides(self) -> Any:
+    def _sides(self) -> TableSides:
         return self.table.sides()
 
     def policy(self, alpha: float) -> BudgetPolicy:

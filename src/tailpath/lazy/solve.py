@@ -26,6 +26,7 @@ from tailpath.options import (
     check_amount,
     check_integer,
     takes_alpha,
+    warn_caller,
 )
 from tailpath.pictures.notebook import card
 from tailpath.pictures.style import Axes, look, own_axes
@@ -146,6 +147,12 @@ class LazyResult(Record):
         inside = self.above.policy(alpha)
         return LazyPolicy(expansion.model, inside, rank, actions)
 
+    def _bracket(self, alpha: float) -> tuple[float, float]:
+        if self.below is None:
+            return 0.0, 0.0
+        high = math.inf if self.above is None else self.above.bounds(alpha)[1]
+        return self.below.bounds(alpha)[0], high
+
     def _words(self, bounds: tuple[float, float]) -> str:
         states = f"{count(self.expanded, 'state')} expanded, {self.found} found"
         return f"in [{bounds[0]:.9g}, {bounds[1]:.9g}], {states}: {self.stopped}"
@@ -207,9 +214,7 @@ class LazySolution(LazyResult):
         True
         """
         a = self._check(a)
-        if self.below is None:
-            return 0.0, 0.0
-        return self.below.low(a), math.inf if self.above is None else self.above.high(a)
+        return self._bracket(a)
 
     def cvar(self, a: float | None = None) -> float:
         """What the CVaR of the policy for `a` is at most: the upper end of the bracket.
@@ -330,9 +335,7 @@ class LazyExcess(LazyResult):
     @property
     def bounds(self) -> tuple[float, float]:
         """Proved bounds on it, as costs; the policy's is no more than the upper one."""
-        if self.below is None:
-            return 0.0, 0.0
-        return self.below.low(1.0), math.inf if self.above is None else self.above.high(1.0)
+        return self._bracket(1.0)
 
     def policy(self) -> LazyPolicy:
         """The policy from there on, which starts with the budget left.
@@ -442,11 +445,11 @@ def solve_cvar_lazy(
 
 def _run(search: Search, gap: float, max_states: int, progress: Progress | None) -> Search:
     gap, most = check_amount(gap, "gap", finite=True), check_integer(max_states, "max_states", 1)
-    if progress is not None:
-        search.run(gap, most, progress)
-        return search
     with progress_line("solve_cvar_lazy", after=AFTER) as update:
-        search.run(gap, most, lambda n, apart: update(f"{n} states expanded, gap {apart:.3g}"))
+        report = progress or (lambda n, apart: update(f"{n} states expanded, gap {apart:.3g}"))
+        search.run(gap, most, report)
+    if search.expansion.scaled:
+        warn_caller(f"probabilities were scaled to sum to 1; {search.expansion.scaled}")
     return search
 
 
