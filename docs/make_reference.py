@@ -30,13 +30,16 @@ SOURCE = HERE.parent / "src" / "tailpath"
 INSIDE = (Record, Transitions, Curve)
 #: The public names by what they are for; those that no topic names come last.
 TOPICS = {
-    "Models": "SSP IntervalSSP read write durations clock give_up given_arrival within",
+    "Models": "SSP ImplicitSSP IntervalSSP read write durations clock give_up given_arrival within",
     "Policies": (
         "policy Policy MarkovPolicy BudgetPolicy AtomPolicy MemoryPolicy HistoryPolicy MixedPolicy"
         " read_policy write_policy"
     ),
     "Evaluating": "evaluate CostDistribution CostBand unroll CostChain simulate estimate Estimate",
-    "Solving": "solve solve_expected solve_cvar_exact solve_on_time solve_arrival frontier improve",
+    "Solving": (
+        "solve solve_expected solve_cvar_exact solve_cvar_lazy solve_on_time solve_arrival frontier"
+        " improve"
+    ),
     "Measures of risk": "Mean CVaR VaR Late Shortfall Loss",
     "Published planners": "solve_cvar_quantile solve_cvar_interpolation log_atoms",
     "Comparing and showing": "compare trace worst_runs differences page plot_tails show_progress",

@@ -17,11 +17,13 @@ from tailpath.formats import read as read
 from tailpath.formats import write as write
 from tailpath.formats.policy_files import read_policy as read_policy
 from tailpath.formats.policy_files import write_policy as write_policy
+from tailpath.lazy.solve import solve_cvar_lazy as solve_cvar_lazy
 from tailpath.methods.comparison import compare as compare
 from tailpath.model.clock import clock as clock
 from tailpath.model.durations import durations as durations
 from tailpath.model.endings import give_up as give_up
 from tailpath.model.endings import within as within
+from tailpath.model.implicit import ImplicitSSP as ImplicitSSP
 from tailpath.model.interval import IntervalSSP as IntervalSSP
 from tailpath.model.ssp import SSP as SSP
 from tailpath.pictures.distributions import plot_tails as plot_tails

@@ -29,6 +29,7 @@ from tailpath.cli.common import (
     timed,
     under,
 )
+from tailpath.cli.lazy import solve_lazily
 from tailpath.cli.output import json_option, print_result, with_gains
 from tailpath.cli.ranks import all_ranks, ranks, require_alpha, solve_part, solved_by
 from tailpath.errors import LimitExceededError, OptionError
@@ -108,6 +109,11 @@ class SolveCommand(ModelCommand):
             )
 
     def invoke(self, ctx: click.Context) -> Any:
+        if ctx.params["lazy"]:
+            return solve_lazily(ctx)
+        for name in ("lazy", "gap", "max_states"):
+            if ctx.params.pop(name):
+                raise click.UsageError(f"--{name.replace('_', '-')} needs --lazy", ctx)
         ctx.obj = all_ranks() if ctx.params.pop("mpi") else None
         part = ctx.obj and ranks("files").part_of(ctx.params["model"], ctx.obj)
         if part is None:
@@ -168,6 +174,12 @@ def _known(ctx: click.Context, param: click.Parameter, value: str) -> str:
     ),
 )
 @under(
+    "Models too large to be listed",
+    click.option("--lazy", is_flag=True, help="Expand only the states that decide."),
+    click.option("--gap", type=float, help="Stop at this gap of the bounds.  [default: 0.001]"),
+    click.option("--max-states", type=WholeNumber(1), help="Expand at most N states."),
+)
+@under(
     "On ranks of MPI", click.option("--mpi", is_flag=True, help="Run on all ranks, under mpiexec.")
 )
 @under(
@@ -190,6 +202,7 @@ def solve_command(ssp: SSP, gamma: Any, **given: Any) -> None:
     tailpath solve river:5x5 --alpha 0.05 --output policy.json
     tailpath solve river:5x5 --minimise mean --subject-to 'cvar(0.01) <= 40'
     tailpath solve textbook:lottery --maximise --alpha 0.05
+    tailpath solve ctp:8x8 --alpha 0.1 --lazy --gap 0.01
     """
     given = {"delta": None, "gamma": gamma, **given}  # of a method that may have neither
     asked, comm = SimpleNamespace(**given), click.get_current_context().obj

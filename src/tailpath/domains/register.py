@@ -21,6 +21,7 @@ ADDRESSES = {
     "gridworld": "tailpath.domains.paper:GRIDWORLD",
     "river": "tailpath.domains.paper:RIVER",
     "textbook": "tailpath.domains.textbook:DOMAIN",
+    "ctp": "tailpath.domains.ctp:DOMAIN",
 }
 #: Domains of a package of ours that is installed on its own.
 ELSEWHERE = dict.fromkeys(("sepsis", "flights"), "tailpath-cases")
@@ -48,6 +49,9 @@ class Domain:
         returns for `scheme:name`.
     problems : tuple of str
         Names of problems, for the shell to complete.
+    implicit : callable, optional
+        `implicit(text)` returns the problem as functions, as `solve_cvar_lazy` takes it, for those
+        that are too large to be listed.
 
     Raises
     ------
@@ -68,6 +72,7 @@ class Domain:
     about: Callable[[str], str | None] | None = None
     policies: Mapping[str, Callable[[SSP], Any]] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
+    implicit: Callable[[str], Any] | None = None
 
     def __post_init__(self) -> None:
         # A single letter would be taken for a drive, and only small letters are looked up.

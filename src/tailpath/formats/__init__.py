@@ -23,6 +23,7 @@ from tailpath.formats.files import (
     read_text,
     write_bytes,
 )
+from tailpath.formats.implicit import read_implicit
 from tailpath.formats.registry import (
     FORMATS,
     Format,
@@ -43,6 +44,7 @@ __all__ = [
     "parse_number",
     "read",
     "read_bytes",
+    "read_implicit",
     "read_text",
     "register",
     "write",

@@ -33,6 +33,7 @@ from tailpath.texts import did_you_mean
 MAX_VALUES, MAX_TEXT = 20_000_000, 2**20
 MAX_PAIRS, MAX_STEPS = 1_000_000, 10_000_000
 DONE = "done"
+REACHED = "in the states that can be reached; --lazy (solve_cvar_lazy) does not list them"
 
 #: State, action, next state, probability, reward.
 GroundRow = tuple[State, str, State, Any, Any]
@@ -42,7 +43,7 @@ def read(source: str, reading: Reading) -> SSP:
     location = f"rddl:{source}"
     model = checked(*files_of(source, location), location)
     problem = GroundProblem(model, location)
-    horizon = _horizon(reading.constants, model.horizon, location)
+    horizon = horizon_of(reading.constants, model.horizon, location)
     if not 0 < model.discount <= 1:
         raise FormatError(f"{location}: a discount of {model.discount} lies outside (0, 1]")
     with errors_located(location):
@@ -50,7 +51,7 @@ def read(source: str, reading: Reading) -> SSP:
         return _model(problem, rows, ended, horizon)
 
 
-def _horizon(constants: Mapping[str, Any], given: int, location: str) -> int | None:
+def horizon_of(constants: Mapping[str, Any], given: int, location: str) -> int | None:
     for name in constants.keys() - {"horizon"}:
         raise FormatError(f"{location}: the only constant is horizon, not {name}")
     text = str(constants.get("horizon", given))
@@ -65,8 +66,8 @@ def _horizon(constants: Mapping[str, Any], given: int, location: str) -> int | N
 def _explored(problem: GroundProblem) -> tuple[list[GroundRow], set[State]]:
     """The outcomes of all reachable states, and the states in which runs have ended."""
     found, waiting = {problem.start: problem.start}, [problem.start]
-    values = Count(MAX_VALUES, "values of fluents in the states that can be reached")
-    outcomes = Count(MAX_OUTCOMES, "outcomes of the states that can be reached")
+    values = Count(MAX_VALUES, f"values of fluents {REACHED}")
+    outcomes = Count(MAX_OUTCOMES, f"outcomes {REACHED}")
     rows: list[GroundRow] = []
     ended: set[State] = set()
     for state in waiting:

@@ -35,7 +35,7 @@ _OPEN = object()
 class Count:
     """A counter; more than the limit is refused."""
 
-    def __init__(self, limit: int, what: str) -> None:
+    def __init__(self, limit: float, what: str) -> None:
         self.limit, self.what = limit, what
         self.made = 0
 

@@ -5,11 +5,12 @@ breadth first.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
-from tailpath.errors import ModelError, OptionError, kind_of
+from tailpath.errors import ModelError
 from tailpath.model.ends import GAINS
 from tailpath.model.frames import Frame, Rows
+from tailpath.model.implicit import ActionsOf, ImplicitSSP, OutcomesOf, implicit, rows_of
 from tailpath.model.matrices import Matrices
 from tailpath.model.outcomes import Name
 from tailpath.model.records import Record
@@ -130,7 +131,7 @@ class SSPBuilder(Record):
         >>> tp.solve_expected(walk).cost()
         6.0
         """
-        functions = Functions.of(start, actions, outcomes, is_goal)
+        functions = implicit(start, actions, outcomes, is_goal)
         rows, ends = explore(functions, check_integer(limit, "limit", 1), progress)
         found = outcomes_of_table(Rows(rows, ends), functions.start, ends, rewards=rewards)
         return cls(**found.all_fields(notes=(GAINS,) if rewards else ()))
@@ -254,99 +255,38 @@ class SSPBuilder(Record):
 #: States between two calls of `progress`.
 PAUSE = 5_000
 
-ActionsOf = Callable[[Any], Iterable[Name]]
-OutcomesOf = Callable[[Any, Any], Iterable[tuple[Any, Name, Any]]]
 
-
-class Functions(NamedTuple):
-    """A model as Python functions have it."""
-
-    start: Name
-    actions: ActionsOf
-    outcomes: OutcomesOf
-    is_goal: Callable[[Any], bool]
-
-    @classmethod
-    def of(cls, start: Any, *functions: Any) -> Functions:
-        """The four as they are given: one by one, or as attributes of the first; its start may be a
-        method."""
-        if not any(functions):
-            missing = [name for name in cls._fields if not hasattr(start, name)]
-            if missing:
-                raise OptionError(f"{kind_of(start)} alone has no {', '.join(missing)}; {USE}")
-            first = start.start() if callable(start.start) else start.start
-            return cls(first, start.actions, start.outcomes, start.is_goal)
-        for name, function in zip(cls._fields[1:], functions):
-            if not callable(function):
-                raise OptionError(f"{name} must be a function, not {function!r}; {USE}")
-        return cls(start, *functions)
-
-
-USE = "give start, actions, outcomes and is_goal, or one object that has them"
-
-
-def explore(model: Functions, limit: int, progress: Progress | None) -> tuple[list[Any], list[Any]]:
+def explore(
+    model: ImplicitSSP, limit: int, progress: Progress | None
+) -> tuple[list[Any], list[Any]]:
     """The outcomes of all states that can be reached, row by row, and the goals.
 
     Each function is called once for each state or choice, and goals are not asked for actions.
     """
-    found = {_hashable(model.start, "the start"): None}
+    found = {model.start: None}
     waiting, rows = list(found), list[Any]()
-    goals, asking = list[Any](), tuple[Any, ...]()
-    try:
-        for position, state in enumerate(waiting):
-            if progress is not None and position % PAUSE == 0:
-                progress(position, position / len(waiting))
-            asking = ("is_goal", state)
-            if model.is_goal(state):
-                goals.append(state)
-                continue
-            asking = ("actions", state)
-            actions = list(model.actions(state))
-            if not actions:
-                raise ModelError(f"actions({state!r}) is empty, and the state is not a goal")
-            for action in actions:
-                asking = ("outcomes", state, action)
-                for row in model.outcomes(state, action):
-                    probability, target, cost = _outcome(row, state, action)
-                    rows.append((state, action, target, probability, cost))
-                    if target not in found:
-                        found[target] = None
-                        waiting.append(target)
-            if len(waiting) > limit:
-                raise ModelError(
-                    f"more than {limit} states (limit=): {len(waiting)} were found up to the"
-                    f" successors of {state!r}, the last is {waiting[-1]!r}"
-                )
-    except Exception as error:
-        if not isinstance(error, ModelError):
-            error.add_note(f"in {asking[0]}({', '.join(map(repr, asking[1:]))})")
-        raise
+    goals = list[Any]()
+    for position, state in enumerate(waiting):
+        if progress is not None and position % PAUSE == 0:
+            progress(position, position / len(waiting))
+        choices = rows_of(model, state)
+        if choices is None:
+            goals.append(state)
+            continue
+        for action, outcomes in choices:
+            for probability, target, cost in outcomes:
+                rows.append((state, action, target, probability, cost))
+                if target not in found:
+                    found[target] = None
+                    waiting.append(target)
+        if len(waiting) > limit:
+            raise ModelError(
+                f"more than {limit} states (limit=): {len(waiting)} were found up to the"
+                f" successors of {state!r}, the last is {waiting[-1]!r}; solve_cvar_lazy (--lazy)"
+                " does not list them"
+            )
     if not goals:
         raise ModelError(
             f"is_goal is true for none of the states that can be reached, {len(waiting)} in all"
         )
     return rows, goals
-
-
-def _outcome(row: Any, state: Name, action: Any) -> Any:
-    """A triple as it is, if its names are hashable."""
-    if not isinstance(row, (tuple, list)) or len(row) != 3:
-        what = f"gives {row!r}; expected (probability, next state, cost)"
-        raise ModelError(f"outcomes({state!r}, {action!r}) {what}")
-    try:
-        hash((action, row[1], row[2]))
-    except TypeError:
-        for what, value in zip(("an action", "a next state", "a cost"), (action, *row[1:])):
-            _hashable(value, f"{what} in outcomes({state!r}, {action!r})")
-    return row
-
-
-def _hashable(value: Any, what: str) -> Name:
-    try:
-        hash(value)
-    except TypeError:
-        remedy = "use a tuple, a named tuple or a frozen dataclass"
-        raise ModelError(f"{what} is {value!r}, which is not hashable: {remedy}") from None
-    name: Name = value
-    return name

@@ -30,7 +30,7 @@ from tailpath.model.border import require_unit
 from tailpath.model.records import found_once
 from tailpath.model.ssp import SSP
 from tailpath.policies.budget import BudgetPolicy, steps_of
-from tailpath.solvers.expectation import solve_expected
+from tailpath.solvers.expectation import ExpectedSolution, solve_expected
 
 #: Layouts of up to so many outcomes are stored with their model; larger ones are laid out anew.
 LARGEST_STORED = 2**17
@@ -44,7 +44,12 @@ def layout_of(ssp: SSP, skip: str = "") -> ModelLayout:
 
 
 def _laid_out(ssp: SSP, skip: str) -> ModelLayout:
-    core, expected, unit = core_of(ssp), solve_expected(ssp), require_unit(ssp)
+    return lay_out_model(ssp, solve_expected(ssp), skip)
+
+
+def lay_out_model(ssp: SSP, expected: ExpectedSolution, skip: str = "") -> ModelLayout:
+    """The same, with the choices that are best on average and their values given."""
+    core, unit = core_of(ssp), require_unit(ssp)
     value = core.to_nodes(expected.value) / float(unit)
     rows = core.transitions.replaced(level=core.level)
     risk_neutral = np.zeros(ssp.n_choices, dtype=np.bool_)
