@@ -185,7 +185,7 @@ SENTENCES = {
 }
 #: Definitions for the sentences of a page that its examples do not make.
 BEFORE = {
-    "docs/conventions.md": "example = tp.domains.textbook.PROBLEMS['counter-example']().ssp\n"
+    "docs/conventions.md": "example = tp.domains.textbook.counter_example()\n"
     "plan = tp.solve_cvar_quantile(example, [0.0625, 0.125, 0.25, 0.5, 1.0])\n"
     "got = tp.evaluate(example, plan.policy(0.5), 0.5)",
     "docs/evaluation.md": "neutral = tp.solve_expected(grid()).policy",

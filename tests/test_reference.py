@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailpath.domains import textbook
 from tailpath.policies.kinds import HistoryPolicy, MarkovPolicy
+from tests import textbook
 from tests.reference import (
     Model,
     cost_distribution,

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 import tailpath as tp
+from tests import textbook
 from tests.cli.running import refusal, run
 
 
@@ -33,7 +34,7 @@ def test_evaluate_for_programs(capsys):
         "--json",
     )
     assert (result.code, result.err) == (0, "")
-    problem = tp.domains.textbook.geometric()
+    problem = textbook.geometric()
     assert [entry["alpha"] for entry in result.json["results"]] == [1e-9, 0.25]
     for entry in result.json["results"]:
         assert entry["var"] == problem.var(entry["alpha"])
@@ -191,7 +192,7 @@ def test_simulate(capsys):
         0.999,
         0,
     )
-    problem = tp.domains.textbook.geometric()
+    problem = textbook.geometric()
     costs = tp.simulate(problem.ssp, problem.policy, 20000, 7)
     assert record["mean"] == pytest.approx(costs.mean(), rel=1e-12)
     for entry in record["results"]:

@@ -6,9 +6,9 @@ from fractions import Fraction as F
 
 import pytest
 
-from tailpath.domains import textbook
 from tailpath.errors import OptionError
 from tailpath.policies.kinds import MarkovPolicy
+from tests import textbook
 from tests.reference import Model, cost_distribution, expected_cost, expected_optimum, from_ssp
 
 ALPHAS = [F(1), F(99, 100), F(1, 2), F(1, 20), F(1, 1000), F(1, 10**6)]

@@ -9,20 +9,20 @@ from fractions import Fraction
 import pytest
 
 import tailpath as tp
+from tests import textbook
 
-TEXTBOOK = tp.domains.textbook
 PROBLEMS = {
-    "geometric 1/4": TEXTBOOK.geometric(),
-    "geometric 0.85, cost 0.1": TEXTBOOK.geometric(0.85, 0.1),
-    "geometric 1/100": TEXTBOOK.geometric(Fraction(1, 100), Fraction(7, 3)),
-    "negative binomial 3": TEXTBOOK.negative_binomial(),
-    "negative binomial 12": TEXTBOOK.negative_binomial(12, 0.35, 2.5),
-    "gambler's ruin, fair": TEXTBOOK.gamblers_ruin(),
-    "gambler's ruin, unfair": TEXTBOOK.gamblers_ruin(4, 11, Fraction(3, 7)),
-    "coupon collector 8": TEXTBOOK.coupon_collector(),
-    "coupon collector 15": TEXTBOOK.coupon_collector(15),
-    "lottery": TEXTBOOK.lottery(),
-    "deterministic chain": TEXTBOOK.deterministic_chain(5, 0.3),
+    "geometric 1/4": textbook.geometric(),
+    "geometric 0.85, cost 0.1": textbook.geometric(0.85, 0.1),
+    "geometric 1/100": textbook.geometric(Fraction(1, 100), Fraction(7, 3)),
+    "negative binomial 3": textbook.negative_binomial(),
+    "negative binomial 12": textbook.negative_binomial(12, 0.35, 2.5),
+    "gambler's ruin, fair": textbook.gamblers_ruin(),
+    "gambler's ruin, unfair": textbook.gamblers_ruin(4, 11, Fraction(3, 7)),
+    "coupon collector 8": textbook.coupon_collector(),
+    "coupon collector 15": textbook.coupon_collector(15),
+    "lottery": textbook.lottery(),
+    "deterministic chain": textbook.deterministic_chain(5, 0.3),
 }
 ALPHAS = [1.0, 0.5, 0.1, 1e-3, 1e-6, 1e-9, 1e-12]
 
@@ -54,7 +54,7 @@ def test_each_alpha_on_its_own_agrees_with_one_run_for_all(name):
 
 def test_a_dyadic_tail_is_met_exactly():
     """p = 1/2: P(Z > k) = 2^-k is a float, and VaR must not slip to the next cost."""
-    problem = TEXTBOOK.geometric(Fraction(1, 2))
+    problem = textbook.geometric(Fraction(1, 2))
     found = tp.evaluate(problem.ssp, problem.policy, 2.0**-40)
     for k in range(1, 41):
         assert (found.var(2.0**-k), found.cvar(2.0**-k)) == (k, k + 2)
@@ -64,7 +64,7 @@ def test_a_decimal_tail_is_met_within_rounding():
     """p = 9/10: P(Z > k) = 10^-k is no float, nor is alpha; a difference in the 12th digit must not
     move VaR.
     """
-    problem = TEXTBOOK.geometric(Fraction(9, 10))
+    problem = textbook.geometric(Fraction(9, 10))
     found = tp.evaluate(problem.ssp, problem.policy, 1e-12)
     for k in range(1, 13):
         assert found.var(10.0**-k) == problem.var(Fraction(1, 10**k)) == k
@@ -76,7 +76,7 @@ def test_a_decimal_tail_is_met_within_rounding():
 @pytest.mark.parametrize("n", [5, 20, 35])
 def test_a_chain_that_needs_a_power_of_two_steps(n):
     """The mean is 3 * 2^(n-1) - 2; half of all runs are much longer than any sweep is patient."""
-    problem = TEXTBOOK.haddad_monmege(n)
+    problem = textbook.haddad_monmege(n)
     found = tp.evaluate(problem.ssp, problem.policy, 1.0)
     assert found.cvar(1.0) == pytest.approx(problem.mean, rel=1e-12, abs=0)
     assert found.bounds(1.0)[0] <= problem.mean <= found.bounds(1.0)[1]

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import tailpath as tp
 from tailpath.evaluation import evaluate as evaluation
-from tests import reference, strategies
+from tests import reference, strategies, textbook
 from tests.reference import Model
 
 LEAST = 1e-3
@@ -331,7 +331,7 @@ def test_pictures_of_extremes(tmp_path):
     lost = tp.SSP.from_outcomes([("s", "a", "s", 1, 1), ("t", "a", "g", 1, 1)], "s", ["g"])
     free = tp.SSP.from_outcomes([("s", "a", "g", 1, 0)], "s", ["g"])
     always = tp.MarkovPolicy({"s": "a", "t": "a"})
-    geometric = tp.domains.textbook.geometric(0.001)
+    geometric = textbook.geometric(0.001)
     cases = [
         (
             tp.evaluate(trap, always, 0.1),

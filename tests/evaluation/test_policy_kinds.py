@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tailpath as tp
-from tests import reference, strategies
+from tests import reference, strategies, textbook
 
 ALPHAS = (1e-3, 0.05, 1.0)
 SMALL = tp.SSP.from_outcomes(
@@ -25,7 +25,7 @@ SMALL = tp.SSP.from_outcomes(
 MODELS = {
     "gridworld": tp.domains.gridworld("5x5"),
     "river": tp.domains.river(rows=10, columns=3),
-    "counter-example": tp.domains.textbook.counter_example().ssp,
+    "counter-example": textbook.counter_example().ssp,
     "free steps": tp.SSP.from_outcomes(
         [
             ("s", "risky", "t", 0.5, 0),

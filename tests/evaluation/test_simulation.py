@@ -18,8 +18,8 @@ import tailpath as tp
 from tailpath.errors import OptionError, PolicyError
 from tailpath.evaluation.estimation import MIN_TAIL_RUNS
 from tailpath.evaluation.simulation import RunTuning, simulate_request
+from tests import textbook
 
-TEXTBOOK = tp.domains.textbook
 GRID = tp.domains.gridworld("8x9")
 RIVER = tp.domains.river(rows=16, columns=6)
 RETRY = tp.SSP.from_outcomes(
@@ -321,7 +321,7 @@ def test_an_interrupt_ends_threads_too():
     code = """
         import os, signal, threading
         import tailpath as tp
-        short, problem = map(tp.domains.textbook.haddad_monmege, (3, 40))
+        short, problem = map(textbook.haddad_monmege, (3, 40))
         # Compiles what is needed: an interrupt of the compiler is another matter.
         tp.simulate(short.ssp, short.policy, 10, 0, threads=2)
         threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()
@@ -393,13 +393,13 @@ def test_order_statistics_against_the_binomial_distribution(n, alpha, confidence
 @pytest.mark.parametrize(
     ("problem", "alpha", "n"),
     [
-        (TEXTBOOK.geometric(), 0.1, 300),
-        (TEXTBOOK.geometric(), 0.01, 5_000),
-        (TEXTBOOK.negative_binomial(), 0.05, 2_000),
-        (TEXTBOOK.coupon_collector(), 0.1, 1_000),
-        (TEXTBOOK.gamblers_ruin(), 0.2, 500),
-        (TEXTBOOK.lottery(), 0.5, 2_000),
-        (TEXTBOOK.geometric(), 1.0, 100),
+        (textbook.geometric(), 0.1, 300),
+        (textbook.geometric(), 0.01, 5_000),
+        (textbook.negative_binomial(), 0.05, 2_000),
+        (textbook.coupon_collector(), 0.1, 1_000),
+        (textbook.gamblers_ruin(), 0.2, 500),
+        (textbook.lottery(), 0.5, 2_000),
+        (textbook.geometric(), 1.0, 100),
     ],
 )
 def test_intervals_hold_as_often_as_they_say(problem, alpha, n):

@@ -22,7 +22,7 @@ def test_schemes_are_the_domains():
     assert differences(tp.read("gridworld:14x16"), tp.domains.gridworld("14x16")) == []
     assert differences(tp.read("river:16x6"), tp.domains.river(rows=16, columns=6)) == []
     assert (
-        differences(tp.read("textbook:geometric"), tp.domains.textbook.PROBLEMS["geometric"]().ssp)
+        differences(tp.read("textbook:geometric"), tp.domains.textbook.PROBLEMS["geometric"]())
         == []
     )
 

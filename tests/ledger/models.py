@@ -16,8 +16,8 @@ from benchmarks.measure import large_grid
 from examples.commute import ROADS
 
 import tailpath as tp
+from tests import textbook
 
-textbook = tp.domains.textbook
 S, T = "small", "tall"
 
 

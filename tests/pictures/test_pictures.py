@@ -11,6 +11,7 @@ import tailpath as tp
 from tailpath.errors import OptionError
 from tailpath.pictures.distributions import MethodCurve, plot_comparison
 from tailpath.pictures.states import plot_states
+from tests import textbook
 
 RIVER = tp.domains.river(rows=6, columns=5)
 BEST = tp.solve_cvar_exact(RIVER, 0.01)
@@ -189,7 +190,7 @@ def test_two_distributions_on_one_axes_do_not_cut_each_other_off():
 
 
 def test_ten_thousand_costs_are_gathered_in_bins():
-    geometric = tp.domains.textbook.geometric(0.001)
+    geometric = textbook.geometric(0.001)
     costs = tp.evaluate(geometric.ssp, geometric.policy, 1e-4)
     axes = costs.plot()
     heights = np.array(

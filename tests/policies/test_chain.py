@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import tailpath as tp
 from tailpath.errors import LimitExceededError, ModelError, PolicyError
 from tailpath.model.checks import same_numbering
-from tests import reference, strategies
+from tests import reference, strategies, textbook
 
 GOAL = "the goal"
 
@@ -372,7 +372,7 @@ def test_a_free_trap_is_named():
 )
 def test_a_chain_built_by_hand_is_checked(changes):
     """Its kernels would read beside the arrays."""
-    chain = tp.unroll(tp.read("textbook:lottery"), tp.domains.textbook.lottery().policy)
+    chain = tp.unroll(tp.read("textbook:lottery"), textbook.lottery().policy)
     values = {
         name: np.array(value) if isinstance(value, list) else value
         for name, value in changes.items()

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tailpath as tp
-from tests import measured, reference, strategies
+from tests import measured, reference, strategies, textbook
 
 
 @pytest.mark.parametrize(("problem", "expected"), measured.EXPECTED.items())
@@ -75,7 +75,7 @@ def test_haddad_and_monmege(n: int) -> None:
     """The expected number of steps is 3 * 2^(n-1) - 2; value iteration stops early and sparse LU
     loses every digit.
     """
-    ssp = tp.domains.textbook.PROBLEMS["haddad-monmege"](n).ssp
+    ssp = textbook.PROBLEMS["haddad-monmege"](n).ssp
     exact = 3 * 2 ** (n - 1) - 2
     solution = tp.solve_expected(ssp)
     assert abs(solution.cost() / exact - 1) <= 1e-10
@@ -86,7 +86,7 @@ def test_haddad_and_monmege(n: int) -> None:
 
 def test_what_doubles_cannot_prove_is_said() -> None:
     """2^100 steps: elimination finds the value, and no certificate in doubles can tell."""
-    ssp = tp.domains.textbook.PROBLEMS["haddad-monmege"](100).ssp
+    ssp = textbook.PROBLEMS["haddad-monmege"](100).ssp
     with pytest.warns(tp.TailpathWarning, match="no upper bound on an expected total"):
         solution = tp.solve_expected(ssp)
     exact = 3 * 2**99 - 2

@@ -2,6 +2,7 @@
 printed form says one thing, and the truth, worked out beside it, is another.
 """
 
+import math
 from fractions import Fraction as F
 
 import numpy as np
@@ -248,14 +249,14 @@ def test_theorem_1_promises_an_optimum_that_the_operator_does_not_find():
 
 
 def test_lines_20_and_23_lose_digits_for_small_alpha():
-    problem = tp.domains.textbook.geometric(p=0.3)
-    policy = tp.policy(problem.ssp, problem.policy)
+    ssp = tp.domains.textbook.geometric(p=0.3)
+    policy = tp.policy(ssp, {"trying": "try"})
     for alpha, off in ((1e-6, 1e-10), (1e-9, 1e-7), (1e-12, 2e-4)):
-        truth = problem.cvar(alpha)
-        assert abs(forpecvar(problem.ssp, policy, alpha).cvar / truth - 1) > off
-        assert tp.evaluate(problem.ssp, policy, alpha).cvar(alpha) == pytest.approx(
-            truth, rel=1e-12
-        )
+        # VaR is the first n with 0.7^n <= alpha, beyond which 1 / 0.3 more trials are expected.
+        n = math.ceil(math.log(alpha) / math.log(0.7))
+        truth = n + 0.7**n / 0.3 / alpha
+        assert abs(forpecvar(ssp, policy, alpha).cvar / truth - 1) > off
+        assert tp.evaluate(ssp, policy, alpha).cvar(alpha) == pytest.approx(truth, rel=1e-12)
 
 
 @pytest.mark.parametrize("row", range(24, 30))

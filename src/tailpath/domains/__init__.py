@@ -1,5 +1,5 @@
-"""Ready-made problems: the two domains of the paper, textbook problems, roads that may be closed, and
-the register where others add theirs.
+"""Ready-made problems: the two domains of the paper, textbook problems, roads that may be closed,
+and the register where others add theirs.
 """
 
 from tailpath.domains import textbook

@@ -13,11 +13,10 @@ import pytest
 
 import tailpath as tp
 from tailpath.analysis.tables import fill_table, first_guess
-from tailpath.domains import textbook
 from tailpath.dp.budget_model import EXCESS
 from tailpath.errors import GoalUnreachableError, LimitExceededError, ModelError, OptionError
 from tailpath.solvers.exact.layout import layout_of
-from tests import measured
+from tests import measured, textbook
 
 PROBLEMS = {
     "14x16": lambda: tp.domains.gridworld("14x16"),

@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given, settings
 
 import tailpath
-from tailpath.domains import textbook
 from tailpath.errors import OptionError, TailpathWarning
 from tailpath.external.linear_programs import TailPrograms
 from tailpath.solvers.published.planners import program_sweep
@@ -16,6 +15,7 @@ from tailpath.solvers.published.sweeps import (
     merge_sweep,
     start_from_risk_neutral,
 )
+from tests import textbook
 from tests.reference import to_ssp
 from tests.strategies import solvable_models
 

@@ -12,9 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tailpath
-from tailpath.domains import textbook
 from tailpath.errors import GoalUnreachableError, ModelError, OptionError, TailpathWarning
-from tests import measured
+from tests import measured, textbook
 from tests.reference import Model, expected_optimum, to_ssp
 from tests.solvers.published.backup_reference import (
     exact_values,
