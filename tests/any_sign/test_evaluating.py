@@ -170,10 +170,6 @@ def test_what_needs_costs_of_0_or_more_says_so() -> None:
     refused: list[tuple[Callable[[], Any], str]] = [
         (lambda: tp.evaluate(ssp, chosen, 0.1, gamma=0.9), "a discount needs costs of 0 or more"),
         (
-            lambda: tp.evaluate(ssp, chosen, 0.1, heuristic=[0.0] * 10),
-            "a heuristic of your own needs costs of 0 or more",
-        ),
-        (
             lambda: tp.solve_cvar_quantile(ssp, gamma=0.9),
             "a planner with a discount needs costs of 0 or more",
         ),

@@ -324,7 +324,9 @@ def test_policies_that_do_not_fit(policy: dict[str, Any], message: str) -> None:
         ({"alpha": math.nan}, "alpha must lie in"),
         ({"alpha": "x"}, "alpha must be a number"),
         ({"alpha": 0.5, "engine": "warp"}, "unknown engine 'warp'"),
-        ({"alpha": 0.5, "heuristic": "max"}, "unknown heuristic 'max'"),
+        ({"alpha": 0.5, "heuristic": "max"}, "unknown heuristic 'max'; use 'min' or 'zero'"),
+        ({"alpha": 0.5, "heuristic": {"s": 1}}, "unknown heuristic {'s': 1}; use 'min' or 'zero'"),
+        ({"alpha": 0.5, "heuristic": [0.0, 0.0]}, "unknown heuristic"),
         ({"alpha": 0.5, "gamma": 1.5}, "gamma must lie in"),
     ],
 )

@@ -202,10 +202,6 @@ LEFT_OUT = (
     LeftOut("evaluation/evaluate.py", "evaluate", "a limit that no search reaches", "", "62 -> 63"),
     LeftOut("evaluation/mixtures.py", "reaching", "a tail cut finer", "found = ", "10 -> 11"),
     LeftOut(
-        *("evaluation/search_graphs.py", "own_heuristic", "of goals, where V_min caps it at 0"),
-        *("values: Any = ", "0.0 -> 1.0"),
-    ),
-    LeftOut(
         *("evaluation/simulation.py", "_simulate_by_calls", "other draws of the same law"),
         *("follower, drawing = ", "1 -> 2"),
     ),

@@ -60,9 +60,7 @@ def test_line_23_is_the_cvar_at_the_tails_of_the_distribution():
 
 
 def test_an_admissible_heuristic_need_not_be_consistent():
-    """Every other state has V_min, the others 0: nodes are expanded again, by both, equally often
-    with the same ties.
-    """
+    """Every other state has V_min, the others 0: nodes are expanded again, to the same result."""
     ssp = tp.read("gridworld:5x5")
     policy = tp.solve_expected(ssp).policy
     chain = tp.unroll(ssp, policy)
@@ -72,12 +70,11 @@ def test_an_admissible_heuristic_need_not_be_consistent():
     }
     of_state = lambda state: some.get(state, 0.0)  # noqa: E731
     printed = forpecvar(ssp, policy, 0.01, heuristic=lambda x: of_state(x[0]), ties="cost")
-    costs = tp.evaluate(ssp, policy, 0.01, heuristic=of_state)
+    costs = tp.evaluate(ssp, policy, 0.01)
     assert printed.cvar == pytest.approx(costs.cvar(0.01), rel=1e-9)
     assert printed.var == costs.var(0.01)
     once = forpecvar(ssp, policy, 0.01, ties="cost").expanded
-    assert printed.expanded == pytest.approx(costs.expanded, rel=0.01)
-    assert min(printed.expanded, costs.expanded) > 1.1 * once
+    assert printed.expanded > 1.1 * once
 
 
 def test_with_ties_in_the_order_of_insertion_the_heuristic_costs_expansions():

@@ -31,8 +31,6 @@ from tailpath.options import Progress
 from tailpath.policies.chain import CostChain, zero_cost_cycles
 from tailpath.policies.policy import Policy
 
-#: The name of a built-in heuristic, or one value per state.
-Heuristic = str | FloatArray
 #: What grows with the search may take this much memory.
 MAX_BYTES = 4 * 2**30
 #: Expanded pairs before an evaluation gives up: some minutes of either engine. With a discount the
@@ -98,7 +96,7 @@ class Request:
     policy: Policy
     engine: str
     alpha: float
-    heuristic: Heuristic = "min"
+    heuristic: str = "min"
     gamma: float = 1.0
     limit: int = MAX_NODES["lattice"]
     monitor: SearchMonitor = field(default_factory=SearchMonitor)

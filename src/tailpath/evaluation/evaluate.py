@@ -22,14 +22,12 @@ from tailpath.evaluation.engine import (
     MAX_NODES,
     NOT_HELD,
     Engine,
-    Heuristic,
     Request,
     SearchMonitor,
 )
 from tailpath.evaluation.lattice import LatticeEngine, chain_space
 from tailpath.evaluation.mixtures import mixed_distribution, reaching
 from tailpath.evaluation.queue import LazyEngine, QueueEngine
-from tailpath.evaluation.search_graphs import own_heuristic
 from tailpath.model.border import Border
 from tailpath.model.ssp import SSP, Name
 from tailpath.options import Progress, check_alpha, takes_alpha, takes_model
@@ -53,7 +51,7 @@ def evaluate(
     alpha: float,
     *,
     engine: str = "auto",
-    heuristic: Any = "min",
+    heuristic: str = "min",
     gamma: float = 1.0,
     start: Name | None = None,
     max_nodes: int | None = None,
@@ -77,11 +75,9 @@ def evaluate(
     engine : {"auto", "lattice", "queue"}
         `lattice` counts costs in whole units, compiled; `queue` takes everything: costs without a
         common unit, `gamma` < 1, infinite memories. `auto` takes `lattice` where it applies.
-    heuristic : {"min", "zero"}, or a mapping, a function or an array (n_states,)
+    heuristic : {"min", "zero"}
         What orders the search: `min`, the least cost to go, expands nothing beyond VaR, and `zero`
-        orders by cost alone. Your own, by state, counts where it is below `min`. If it is not
-        consistent, nodes are expanded more than once. It needs `gamma` = 1 and a policy of finite
-        memory.
+        orders by cost alone.
     gamma : float in (0, 1]
         The discount: the costs of step t, counted from 0, are multiplied by gamma^t.
     start : state, optional
@@ -133,8 +129,10 @@ def evaluate(
     28.0
     """
     border = Border(ssp).starting(start)
+    if not isinstance(heuristic, str) or heuristic not in ("min", "zero"):
+        raise OptionError(f"unknown heuristic {heuristic!r:.60}; use 'min' or 'zero'")
     if border.uncertain:
-        if engine != "auto" or not isinstance(heuristic, str) or heuristic != "min" or gamma != 1:
+        if engine != "auto" or heuristic != "min" or gamma != 1:
             raise OptionError(
                 "a model with intervals has an engine of its own, and takes no `engine`,"
                 " `heuristic` or `gamma`"
@@ -144,12 +142,12 @@ def evaluate(
     if alpha < LEAST_ALPHA:
         raise OptionError(f"alpha = {alpha!r} is too small; the least is {LEAST_ALPHA:g}")
     policy = as_policy(border.given, policy, alpha=alpha)
-    if border.moves and (gamma < 1 or not isinstance(heuristic, str)):
-        what = "a discount" if gamma < 1 else "a heuristic of your own"
-        negative = "needs costs of 0 or more, and some are negative"
-        raise OptionError(f"{what} {negative}; within(ssp, n, gamma=gamma) takes both")
-    heuristic = heuristic if isinstance(heuristic, str) else own_heuristic(border.given, heuristic)
-    chosen, reason = _engine(border.model, policy, engine, heuristic, gamma)
+    if border.moves and gamma < 1:
+        raise OptionError(
+            "a discount needs costs of 0 or more, and some are negative; within(ssp, n,"
+            " gamma=gamma) takes both"
+        )
+    chosen, reason = _engine(border.model, policy, engine, gamma)
     limit = MAX_NODES[chosen if gamma == 1 else "discount"] if max_nodes is None else max_nodes
     return evaluate_request(
         Request(
@@ -253,25 +251,15 @@ def deviation_of(found: CostDistribution) -> float:
     return math.sqrt(engine.variance(engine.search(0), mean))
 
 
-def _engine(
-    ssp: SSP, policy: Policy, engine: str, heuristic: Heuristic, gamma: float
-) -> tuple[str, str]:
+def _engine(ssp: SSP, policy: Policy, engine: str, gamma: float) -> tuple[str, str]:
     """The engine to use and, if it is not the fastest one, why."""
     if engine not in ("auto", "lattice", "queue"):
         raise OptionError(f"unknown engine {engine!r}; use 'auto', 'lattice' or 'queue'")
-    own, endless = not isinstance(heuristic, str), known(policy).endless
-    if not own and heuristic not in ("min", "zero"):
-        raise OptionError(
-            f"unknown heuristic {heuristic!r}; use 'min', 'zero', or give your own by state"
-        )
     check_alpha(gamma, "gamma")
-    if own and (gamma < 1 or endless):
-        raise OptionError("a heuristic of your own needs gamma = 1 and a finite memory")
     reasons = [
         (gamma < 1, "gamma is below 1"),
         (ssp.cost_unit is None, "the costs have no common unit"),
-        (endless, "the policy remembers the whole history"),
-        (own, "the heuristic is your own"),
+        (known(policy).endless, "the policy remembers the whole history"),
         (engine == "queue", "the queue engine was requested"),
     ]
     reason = next((why for holds, why in reasons if holds), "")

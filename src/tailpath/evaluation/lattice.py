@@ -25,7 +25,7 @@ from tailpath.dp.forward import (
     open_pairs,
     search,
 )
-from tailpath.evaluation.engine import NO_COSTS, NOTHING_FOUND, Engine, Heuristic, Request, Search
+from tailpath.evaluation.engine import NO_COSTS, NOTHING_FOUND, Engine, Request, Search
 from tailpath.graph import FloatArray, IntArray, Transitions
 from tailpath.kernels.jit import steps_until_pause
 from tailpath.kernels.steps import Steps
@@ -43,7 +43,7 @@ AT_ONCE = 1 << 18
 PAUSE = 5_000_000
 
 
-def chain_space(chain: CostChain, heuristic: Heuristic) -> Space:
+def chain_space(chain: CostChain, heuristic: str) -> Space:
     """The nodes by falling V_min, and along zero-cost transitions where it ties."""
     # Where every step costs something, none stays among nodes of equal V_min, nor in a bucket by
     # cost alone.
@@ -56,7 +56,7 @@ def chain_space(chain: CostChain, heuristic: Heuristic) -> Space:
     return Space(chain, node[:-1], node, position, v_min)
 
 
-def _along_zero_costs(chain: CostChain, heuristic: Heuristic) -> tuple[IntArray, IntArray]:
+def _along_zero_costs(chain: CostChain, heuristic: str) -> tuple[IntArray, IntArray]:
     """The arriving nodes and the goal in that order, and their positions."""
     n, arrives = chain.n, np.append(chain.arrives, True)
     zero = arrives[chain.target] & arrives[chain.source] & (chain.level == 0) & (chain.target < n)

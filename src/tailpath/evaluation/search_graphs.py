@@ -4,17 +4,15 @@ Costs without a usable common unit are integer multiples of a tiny one, since ea
 is a decimal as it was written; so all sums are exact, and so is what they decide. With a discount
 costs are floats.
 
-The search is exact if the heuristic is *admissible*: at most V_min, the least cost of a run from
-there, which is the default. One of the user's own is cut down to V_min, and rounded down to integer
-units. If it is *consistent*, too, h(x) <= c + h(x') for every step, as V_min is, then a pair that
-has left the queue does not come back; otherwise pairs are expanded again, with the mass that came
-later.
+The search is exact since the heuristic is *admissible*: at most V_min, the least cost of a run from
+there. V_min and 0 are *consistent*, too, h(x) <= c + h(x') for every step: a pair that has left the
+queue does not come back.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -23,10 +21,8 @@ import numpy as np
 
 from tailpath.analysis.reachability import until_goals
 from tailpath.certify.rounding import row_factor
-from tailpath.errors import OptionError
-from tailpath.evaluation.engine import Heuristic
-from tailpath.graph import FloatArray, Transitions, first_of
-from tailpath.model.cost_units import as_fraction, in_costs, integer_costs
+from tailpath.graph import FloatArray, Transitions
+from tailpath.model.cost_units import in_costs, integer_costs
 from tailpath.model.ssp import SSP
 from tailpath.policies.chain import CostChain
 from tailpath.policies.policy import Policy
@@ -60,7 +56,7 @@ class SearchGraph:
 
 
 def _costs(
-    edges: Transitions, unit: Fraction | None, heuristic: Heuristic, gamma: float
+    edges: Transitions, unit: Fraction | None, heuristic: str, gamma: float
 ) -> tuple[list[Any], list[Any], Fraction | None]:
     """The cost of every edge, the least cost to go from every node, and the unit of both. With a
     discount V_min is no lower bound, and 0 is.
@@ -68,23 +64,18 @@ def _costs(
     costs: list[Any]
     costs, unit = integer_costs(edges.cost) if edges.level is None else (edges.level.tolist(), unit)
     least = least_costs_to_go(edges, costs)
-    if gamma < 1 or (isinstance(heuristic, str) and heuristic == "zero"):
+    if gamma < 1 or heuristic == "zero":
         least = [v if math.isinf(v) else 0 for v in least]
     return (costs, least, unit) if gamma == 1 else (edges.cost.tolist(), least, None)
 
 
 def chain_graph(
-    chain: CostChain, heuristic: Heuristic, gamma: float, probability: FloatArray
+    chain: CostChain, heuristic: str, gamma: float, probability: FloatArray
 ) -> SearchGraph:
     """The transitions of a chain; the goal is node n."""
     costs, least, unit = _costs(chain, chain.unit, heuristic, gamma)
     if gamma < 1:  # what never arrives has a total cost, too
         least = [0] * (chain.n + 1)
-    elif not isinstance(heuristic, str):
-        assert unit is not None
-        own = [math.floor(as_fraction(h) / unit) for h in heuristic.tolist()]
-        nodes = zip(least, chain.state[: chain.n].tolist())
-        least = [v if math.isinf(v) else min(v, own[state]) for v, state in nodes] + [0]
     row_start = chain.row_start.tolist()
     edges = list(zip(chain.target.tolist(), costs, probability.tolist()))
     return SearchGraph(
@@ -98,9 +89,7 @@ def chain_graph(
     )
 
 
-def lazy_graph(
-    ssp: SSP, policy: Policy, heuristic: Heuristic, gamma: float, side: int
-) -> SearchGraph:
+def lazy_graph(ssp: SSP, policy: Policy, heuristic: str, gamma: float, side: int) -> SearchGraph:
     """Pairs (state index, memory), stepped by the policy's own functions. V_min is over all
     policies. Probabilities are too small (`side` -1) or too large (+1) by what a step may round.
     """
@@ -129,26 +118,3 @@ def least_costs_to_go(edges: Transitions, cost: list[int]) -> list[Any]:
     down = np.array([c // coarse for c in cost], dtype=np.float64)
     least = edges.replaced(cost=down, level=None).distances().least
     return [v if math.isinf(v) else int(v) * coarse for v in least.tolist()]
-
-
-def own_heuristic(ssp: SSP, given: Any) -> FloatArray:
-    """A user's heuristic as an array over the states."""
-    if isinstance(given, Mapping):
-        for state, goal in zip(ssp.states, ssp.is_goal):
-            if not goal and state not in given:
-                raise OptionError(f"the heuristic has no value for state {state!r}")
-        values: Any = [given.get(state, 0.0) for state in ssp.states]
-    else:
-        values = [given(state) for state in ssp.states] if callable(given) else given
-    try:
-        array = np.array(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise OptionError("a heuristic gives a number for every state") from None
-    if array.shape != (ssp.n_states,):
-        raise OptionError(f"the heuristic has {array.size} values for {ssp.n_states} states")
-    for index in first_of(~(np.isfinite(array) & (array >= 0))):
-        raise OptionError(
-            f"the heuristic is {array[index]:g} at state {ssp.states[index]!r}; it must be a number"
-            " of at least 0"
-        )
-    return np.where(ssp.is_goal, 0.0, array)
