@@ -46,14 +46,11 @@ def completions(*words):
     ]
 
 
-def test_the_shell_completes_commands_schemes_and_files():
+def test_the_shell_completes_commands_options_and_files():
     assert ("plain", "compare") in completions("com")
-    assert completions("info", "riv") == [("file", "riv"), ("plain", "river:")]
-    assert completions("info", "gym") == [("file", "gym"), ("plain", "gym:")]
-    assert completions("info", "") == [("file", "")]
+    assert completions("info", "roa") == [("file", "roa")]
     assert completions("evaluate", "river:5x5", "p") == [("file", "p")]
-    assert completions("info", "gridworld:1") == [("plain", "gridworld:14x16")]
-    assert completions("solve", "river:5x5", "--method", "qu") == [("plain", "quantile")]
+    assert completions("solve", "river:5x5", "--verif") == [("plain", "--verify")]
 
 
 def asked_in_bash(folder, *words):
@@ -84,9 +81,9 @@ def asked_in_bash(folder, *words):
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="no bash")
-def test_a_real_bash_completes_schemes_and_methods(tmp_path):
-    assert asked_in_bash(tmp_path, "info", "riv") == ["river:"]
-    assert asked_in_bash(tmp_path, "solve", "river", ":", "5x5", "--method", "quan") == ["quantile"]
+def test_a_real_bash_completes_commands_and_options(tmp_path):
+    assert asked_in_bash(tmp_path, "expl") == ["explain"]
+    assert asked_in_bash(tmp_path, "solve", "river", ":", "5x5", "--verif") == ["--verify"]
 
 
 @pytest.mark.parametrize(

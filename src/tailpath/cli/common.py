@@ -12,12 +12,10 @@ from time import perf_counter
 from typing import Any
 
 import click
-from click.shell_completion import CompletionItem
 from click.types import FuncParamType
 
 import tailpath
 from tailpath.cli.application import policy_files, print_message
-from tailpath.domains.register import FORMATS, find_domain, schemes
 from tailpath.errors import FormatError, OptionError
 from tailpath.formats.files import refuse_unwritable
 from tailpath.formats.registry import options as reading_options
@@ -271,7 +269,7 @@ class ModelCommand(Command):
             for each in (*reading_options(), *ENDINGS)
             if each.name not in taken
         ]
-        model = click.Argument(["model"], shell_complete=complete_model)
+        model = click.Argument(["model"], type=click.Path(readable=False))
         self.params = [model, *self.params, *self.shared]
         self.callback = with_model(self.callback, [each.name for each in self.shared])
 
@@ -308,28 +306,9 @@ def with_model(command: Any, shared: Sequence[str]) -> Called:
     return called
 
 
-def complete_model(
-    ctx: click.Context, param: click.Parameter, incomplete: str
-) -> list[CompletionItem]:
-    """What the shell offers for a MODEL: the bundled problems of a scheme, or schemes and files."""
-    scheme, colon, _ = incomplete.partition(":")
-    domain = find_domain(scheme) if colon else None
-    known = [f"{each}:" for each in (*FORMATS, *schemes())] if incomplete else []
-    if domain is not None:
-        known = [f"{scheme}:{problem}" for problem in domain.problems]
-    # Files first: in Bash they replace what was offered before.
-    files = [] if domain is not None else [CompletionItem(incomplete, type="file")]
-    return [*files, *(CompletionItem(name) for name in known if name.startswith(incomplete))]
-
-
 def method_option(*names: str, **settings: Any) -> Decorator:
-    """The option `--method`, by which shells complete the names of methods."""
-
-    def complete(_: Any, __: Any, incomplete: str) -> list[CompletionItem]:
-        known = tailpath.methods.method_names()
-        return [CompletionItem(name) for name in known if name.startswith(incomplete)]
-
-    return click.option("--method", *names, metavar="NAME", shell_complete=complete, **settings)
+    """The option `--method`."""
+    return click.option("--method", *names, metavar="NAME", **settings)
 
 
 #: The argument POLICY, for which the shell offers files.

@@ -176,7 +176,6 @@ GRIDWORLD = Domain(
     _named,
     "neither a bundled map such as 14x16 nor a file with a map",
     from_text=gridworld,
-    problems=tuple(MAPS),
 )
 
 # ---------------------------------------------------------------------- River
@@ -249,6 +248,4 @@ def _sized(text: str) -> SSP | None:
 
 
 #: `river:ROWSxCOLUMNS`.
-RIVER = Domain(
-    "river", _sized, "write the size as ROWSxCOLUMNS, e.g. river:30x10", problems=("10x10", "30x10")
-)
+RIVER = Domain("river", _sized, "write the size as ROWSxCOLUMNS, e.g. river:30x10")

@@ -47,11 +47,14 @@ class Domain:
     policies : mapping of str to callable, optional
         Policies that come with the domain: `policies["name"](ssp)` is the policy that `read_policy`
         returns for `scheme:name`.
+<<<<<<< HEAD
     problems : tuple of str
         Names of problems, for the shell to complete.
     implicit : callable, optional
         `implicit(text)` returns the problem as functions, as `solve_cvar_lazy` takes it, for those
         that are too large to be listed.
+=======
+>>>>>>> 5a941b4d (cli: the shell completes commands, options and files)
 
     Raises
     ------
@@ -71,8 +74,11 @@ class Domain:
     from_text: Callable[[str], SSP] | None = None
     about: Callable[[str], str | None] | None = None
     policies: Mapping[str, Callable[[SSP], Any]] = field(default_factory=dict)
+<<<<<<< HEAD
     problems: tuple[str, ...] = ()
     implicit: Callable[[str], Any] | None = None
+=======
+>>>>>>> 5a941b4d (cli: the shell completes commands, options and files)
 
     def __post_init__(self) -> None:
         # A single letter would be taken for a drive, and only small letters are looked up.
@@ -88,15 +94,13 @@ class Domain:
             )
 
 
-#: These are formats: their models come from other packages' environments and problems.
-FORMATS = ["gym", "rddl"]
 REGISTER = Register(
     "domain",
     "tailpath.domains.Domain",
     "tailpath.domains",
     ADDRESSES,
     instance_of(Domain),
-    taken=FORMATS,
+    taken=["gym", "rddl"],  # formats: their models come from other packages
 )
 
 
@@ -127,8 +131,8 @@ def register(domain: Domain) -> None:
 
 
 def schemes() -> list[str]:
-    """The schemes of the table and those that were registered. Shell completion calls this at every
-    word, so installed packages are not searched.
+    """The schemes of the tables and those that were registered. Installed packages are not searched,
+    which takes time.
     """
     return list(dict.fromkeys([*ADDRESSES, *ELSEWHERE, *REGISTER.added]))
 

@@ -144,7 +144,6 @@ DOMAIN = Domain(
     _problem,
     f"no such problem; there are {', '.join(PROBLEMS)}",
     about=lambda text: _about(PROBLEMS[text]),
-    problems=tuple(PROBLEMS),
 )
 
 
