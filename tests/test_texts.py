@@ -7,7 +7,7 @@ import pytest
 import tailpath as tp
 from tailpath import texts
 from tailpath.errors import OptionError
-from tailpath.texts import fitted, latex
+from tailpath.texts import fitted
 from tests.cli.running import run
 
 ROWS = [
@@ -123,10 +123,6 @@ def test_spare_columns_go_before_digits():
     assert shown.endswith("\nno room for seconds")
     shown = texts.table(headers, rows, 6, 15, ("seconds", "gap"))
     assert "12.3456" in shown and shown.endswith("\nno room for seconds, gap")
-
-
-def test_control_characters_are_escapes_in_latex():
-    assert latex("a\x1b[31m\nb") == r"a\textbackslash{}x1b[31m\textbackslash{}nb"
 
 
 def test_long_names_in_messages_are_cut():

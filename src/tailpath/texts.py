@@ -9,11 +9,6 @@ from difflib import get_close_matches
 from textwrap import TextWrapper
 from typing import Any
 
-#: Characters that are special in LaTeX.
-LATEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"} | {
-    sign: f"\\{sign}" for sign in "&%$#_{}"
-}
-
 
 def name(value: Any) -> str:
     """A state or action as people read it: named tuples and dataclasses by field, `x=1, y=2`."""
@@ -148,24 +143,6 @@ class Table:
         else:
             body = pairs([(what, _cell(value, 6)) for what, value in self.rows])
         return f"{self.title}\n{body}" if self.title else body
-
-    def as_latex(self) -> str:
-        """A `tabular` that needs no package: texts to the left, numbers to the right."""
-        sides = "".join("r" if right else "l" for right in _numeric(self.headers, self.rows))
-        lines = [
-            " & ".join(latex(_cell(cell, 6)) for cell in row) + r" \\"
-            for row in (self.headers, *self.rows)
-        ]
-        head = rf"\begin{{tabular}}{{{sides}}}"
-        return "\n".join(
-            [head, r"\hline", lines[0], r"\hline", *lines[1:], r"\hline", r"\end{tabular}"]
-        )
-
-
-def latex(text: str) -> str:
-    """Text as LaTeX shows it; control characters as their escapes, since LaTeX refuses them."""
-    shown = (s if s.isprintable() else s.encode("unicode_escape").decode() for s in text)
-    return "".join(LATEX.get(sign, sign) for sign in "".join(shown))
 
 
 #: How a result prints: tables, and sentences between them.

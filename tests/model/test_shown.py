@@ -9,7 +9,6 @@ import pytest
 
 import tailpath as tp
 from tailpath.errors import PolicyError
-from tailpath.texts import Table
 
 ROWS = [
     ("home", "road", "work", 0.9, 20),
@@ -71,9 +70,6 @@ def test_results_show_themselves(verb):
     assert "<table>" in shown and "jam & co" not in shown
     frame = result.to_pandas()
     assert list(frame.columns)[: len(columns)] == columns and len(frame)
-    assert result.to_latex().startswith(r"\begin{tabular}{") and result.to_latex().endswith(
-        r"\end{tabular}"
-    )
 
 
 def test_the_numbers_are_those_of_the_result():
@@ -86,22 +82,6 @@ def test_the_numbers_are_those_of_the_result():
     }
     runs = tp.worst_runs(SSP, ROAD, 0.2).to_pandas()
     assert runs["cost"].sum() == 60 and runs["next_state"].tolist() == ["jam & co", "work"]
-
-
-def test_latex_needs_no_package_and_no_luck():
-    table = Table(["a_b", "cost"], [["50 % & more", 1.5], [r"\x{y}", None]]).as_latex()
-    assert table == "\n".join(
-        [
-            r"\begin{tabular}{lr}",
-            r"\hline",
-            r"a\_b & cost \\",
-            r"\hline",
-            r"50 \% \& more & 1.5 \\",
-            r"\textbackslash{}x\{y\} & - \\",
-            r"\hline",
-            r"\end{tabular}",
-        ]
-    )
 
 
 def test_long_results_are_cut_and_say_so():

@@ -3,6 +3,7 @@ single runs against the model.
 """
 
 import math
+import re
 from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
@@ -217,9 +218,8 @@ def test_a_run_from_a_dead_end_has_no_steps():
     assert (run.steps, run.cost, run.probability) == ((), math.inf, 1.0)
     assert "worst run 1: probability 1, never arrives" in str(found)
     assert str(run).splitlines()[0] == "probability 1, never arrives"
-    assert run.to_latex().startswith(r"\begin{tabular}") and found.to_latex() == run.to_latex()
     none = tp.worst_runs(ssp, tp.MarkovPolicy({"d": "stay", "s": "go"}), 0.1, k=0)
-    assert r"expected excess over VaR & inf \\" in none.to_latex()
+    assert re.search("expected excess over VaR +inf", str(none))
 
 
 def test_the_memory_for_runs_is_bounded(monkeypatch):

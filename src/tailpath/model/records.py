@@ -31,7 +31,7 @@ from tailpath.graph import Array
 from tailpath.options import answering_methods, check_integer
 from tailpath.pictures.notebook import card
 from tailpath.registers import module_of
-from tailpath.texts import Content, Table, as_text
+from tailpath.texts import Content, as_text
 
 Noun = TypeVar("Noun")
 Result = TypeVar("Result")
@@ -280,23 +280,6 @@ class Shown(Record):
         1       2  60.0  24.0    24.0         1
         """
         return data_frame(self._columns())
-
-    def to_latex(self) -> str:
-        """The first table, or else the facts, for LaTeX, which needs no package for it.
-
-        Returns
-        -------
-        str
-            A `tabular`, with the digits of the printed table.
-
-        Examples
-        --------
-        >>> "home & train & 30" in tp.trace(ssp, {"home": "train"}, seed=0).to_latex()
-        True
-        """
-        tables = [part for part in self._content(MAX_ROWS) if isinstance(part, Table)]
-        facts = Table(("what", "value"), tables[0].rows)
-        return next((table for table in tables if table.headers), facts).as_latex()
 
     def __str__(self) -> str:
         return self.as_text()
