@@ -258,5 +258,4 @@ DOMAIN = Domain(
     _listed,
     "write the size as ROWSxCOLUMNS, e.g. ctp:8x8",
     implicit=named,
-    problems=("5x5", "8x8", "10x10"),
 )

@@ -47,14 +47,9 @@ class Domain:
     policies : mapping of str to callable, optional
         Policies that come with the domain: `policies["name"](ssp)` is the policy that `read_policy`
         returns for `scheme:name`.
-<<<<<<< HEAD
-    problems : tuple of str
-        Names of problems, for the shell to complete.
     implicit : callable, optional
         `implicit(text)` returns the problem as functions, as `solve_cvar_lazy` takes it, for those
         that are too large to be listed.
-=======
->>>>>>> 5a941b4d (cli: the shell completes commands, options and files)
 
     Raises
     ------
@@ -74,11 +69,7 @@ class Domain:
     from_text: Callable[[str], SSP] | None = None
     about: Callable[[str], str | None] | None = None
     policies: Mapping[str, Callable[[SSP], Any]] = field(default_factory=dict)
-<<<<<<< HEAD
-    problems: tuple[str, ...] = ()
     implicit: Callable[[str], Any] | None = None
-=======
->>>>>>> 5a941b4d (cli: the shell completes commands, options and files)
 
     def __post_init__(self) -> None:
         # A single letter would be taken for a drive, and only small letters are looked up.
