@@ -122,8 +122,8 @@ def register(domain: Domain) -> None:
 
 
 def schemes() -> list[str]:
-    """The schemes of the tables and those that were registered. Installed packages are not searched,
-    which takes time.
+    """The schemes of the tables and those that were registered. Installed packages are not
+    searched, which takes time.
     """
     return list(dict.fromkeys([*ADDRESSES, *ELSEWHERE, *REGISTER.added]))
 
