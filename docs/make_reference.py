@@ -40,7 +40,9 @@ TOPICS = {
         "solve solve_expected solve_cvar_exact solve_cvar_lazy solve_on_time solve_arrival frontier"
         " improve"
     ),
-    "Measures of risk": "Mean CVaR VaR Late Shortfall Loss",
+    "Measures of risk": (
+        "Mean CVaR VaR Late Shortfall Loss Entropic EVaR Expectile Spectral MeanDeviation Variance"
+    ),
     "Published planners": "solve_cvar_quantile solve_cvar_interpolation log_atoms",
     "Comparing and showing": "compare trace worst_runs differences page plot_tails show_progress",
     "Refusals and warnings": "TailpathError TailpathWarning",

@@ -166,10 +166,14 @@ def measured(
     alphas: Sequence[float],
     delta: str | None,
 ) -> tuple[list[dict[str, Any]], str]:
-    """Measures of every policy at every alpha, and of the policies that minimise each measure and
-    VaR.
+    """Measures of every policy at every alpha, and of the policies that minimise each measure that
+    can be, and VaR.
     """
-    best = {f"least {each}": tailpath.solve(ssp, each, delta=delta).policy for each in measures}
+    best = {
+        f"least {each}": tailpath.solve(ssp, each, delta=delta).policy
+        for each in measures
+        if each.can_be_minimised
+    }
     lines = []
     for alpha in alphas:
         least_var = tailpath.solve(ssp, tailpath.VaR(alpha), delta=delta).policy

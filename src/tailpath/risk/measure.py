@@ -88,6 +88,11 @@ class Measure:
         """`(factor, alpha)` if a CVaR is this measure, or a part of it; None if not."""
         return None
 
+    @property
+    def can_be_minimised(self) -> bool:
+        """Whether `solve` takes it alone; others can only be evaluated."""
+        return bool(self.solver) or self.curve is not None or self.tail is not None
+
     def as_limit(self, bound: float) -> tuple[Measure, float]:
         """The same limit on a measure that has a curve or a tail, which solvers need.
 

@@ -5,6 +5,7 @@
 | the mean | none | `solve_expected` |
 | CVaR, mean and CVaR | none | `solve_cvar_exact` |
 | VaR, late | none | `solve_on_time` |
+| entropic risk, EVaR | none | the exponential Bellman equation, `entropic.py` |
 | any loss | none | the recursion of `losses.py` |
 | the mean | one CVaR | `least_means.py`: a point of the frontier |
 | any of these | any of these, one CVaR in all | column generation, `limits.py` |
@@ -83,7 +84,7 @@ def solve(
     objective : Measure or str
         What is minimised: `tp.CVaR(0.05)`, `0.7 * tp.Mean() + 0.3 * tp.CVaR(0.05)`, or the same as
         text, `"cvar(0.05)"`. Measures are `Mean`, `CVaR`, `VaR`, `Late`, `Shortfall`, `Loss` and
-        sums of them.
+        sums of them, `Entropic` and `EVaR`.
     subject_to : iterable of Limit or str, or one of them
         Upper limits: `tp.CVaR(0.01) <= 40`, or `"late(35) <= 0.05"`. At most one CVaR may occur in
         objective and limits together.
