@@ -193,3 +193,23 @@ def test_confidence_is_told_from_tail_mass(capsys):
 )
 def test_refusals(capsys, arguments, text):
     assert text in refusal(capsys, *arguments)
+
+
+def test_the_worst_policy(capsys, tmp_path: pathlib.Path):
+    path = tmp_path / "policy.json"
+    text = run(capsys, "solve", "textbook:lottery", "--maximise", "-o", path)
+    assert text.code == 0 and text.out.startswith("worst policy: mean  13.375\n")
+    ssp = tp.read("textbook:lottery")
+    assert tp.evaluate(ssp, tp.read_policy(path, ssp), 1).mean == 13.375
+    for options, objective in (
+        (["--alpha", "0.3"], "cvar(0.3)"),
+        (["--deadline", "3"], "late(3)"),
+        (["--minimise", "var(0.3)"], "var(0.3)"),
+    ):
+        record = run(capsys, "solve", "textbook:lottery", "--maximise", *options, "--json").json
+        assert record["objective"] == objective and record["sense"] == "max"
+        assert record["value"] == tp.solve(ssp, objective, sense="max").value
+    text = run(capsys, "solve", "river:5x5", "--maximise")
+    assert text.code == 0 and "a policy may stay for ever at (0, 0) by 'N'" in text.out
+    limited = "solve", "textbook:lottery", "--maximise", "--subject-to", "late(3) <= 1"
+    assert "without limits" in refusal(capsys, *limited)

@@ -174,6 +174,7 @@ PROPERTIES = """
 "late": Pmax=? [ F{"visits"}<=8 x=1 ];
 "steps": Pmax=? [ F<=20 "done" ];
 "mean": R{"time"}<=9.5 [ F x=N ];
+"most": R{"time"}max=? [ F "done" ];
 "both": multi(R{"time"}min=? [ F "done" ], Pmax=? [ F "done" ]);
 """
 
@@ -185,6 +186,7 @@ PROPERTIES = """
         ("late", ("x=1",), "visits", "; for its bound use --deadline 8"),
         ("steps", ("x=2",), None, "; for its bound use --within 20"),
         ("mean", ("x=2",), "time", "; for its bound use --subject-to 'mean <=19/2'"),
+        ("most", ("x=2",), "time", "; for its largest value use --maximise (sense='max')"),
     ],
 )
 def test_a_property_says_what_is_goal_and_cost(name, goals, cost, bound, model, storm):
@@ -219,7 +221,8 @@ def test_properties_are_offered_where_no_label_says_the_goal(model, storm):
         tp.read(path, constants={"N": 2})
     assert str(refused.value).endswith(
         "m.prism: no label 'goal'; choose goal and cost with --property NAME (property=) among:"
-        " quick, late, steps, mean; or the goal with --goal LABEL (goal=) among: deadlock, done"
+        " quick, late, steps, mean, most; or the goal with --goal LABEL (goal=) among: deadlock,"
+        " done"
     )
     path.with_suffix(".props").write_text("no property")
     with pytest.raises(FormatError, match="no label 'goal'; choose the goal with --goal LABEL"):

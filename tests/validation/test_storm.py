@@ -199,6 +199,24 @@ def test_storm_reads_costs_per_outcome_from_umb(tmp_path):
     assert checked(model, LEAST) == pytest.approx(0.25 * 9.5 + 0.75)
 
 
+@pytest.mark.parametrize(
+    ("name", "constants", "goal", "cost"), PROGRAMS, ids=[program[0] for program in PROGRAMS]
+)
+def test_the_worst_policy_costs_storms_maximum(name, constants, goal, cost):
+    path = os.path.join(EXAMPLES, name)
+    program = stormpy.parse_prism_program(path)
+    if constants:
+        program, _ = storm_io.instantiate_constants(program, constants)
+    witness = checked(stormpy.build_model(program), f'R{{"{cost}"}}max=? [F "{goal}"]')
+    ssp = tp.read(path, constants=constants, goal=goal, cost=cost)
+    found = tp.solve(ssp, "mean", sense="max")
+    assert found.value == pytest.approx(witness, rel=1e-6)
+    if np.isfinite(found.value):
+        low, high = found.bounds
+        assert high - low <= 1e-9 * high
+        assert found.risk("mean") == pytest.approx(found.value, rel=1e-9)
+
+
 # ---------------------------------------------------------------------- we read Storm's files
 
 

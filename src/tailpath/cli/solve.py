@@ -377,12 +377,12 @@ def solve_for(ssp: SSP, objective: Measure, asked: SimpleNamespace) -> Solved:
         "seconds": seconds,
     }
     numbers = values
-    if delta is None:
+    if delta is None or asked.maximise:
         others = {what: value for what, value in values.items() if what != str(objective)}
         which = "worst policy:" if asked.maximise else "least"
         numbers = {f"{which} {objective}": found.value, **others}
     rows = {what: f"{value:.10g}" for what, value in numbers.items()}
-    rows |= bounds_row(found.bounds, delta)
+    rows |= bounds_row(found.bounds, None if asked.maximise else delta)
     if len(weights) > 1:
         listed = " and ".join(f"{weight:.6g}" for weight in weights)
         rows["policy"] = f"mixture of {len(weights)} policies, weights {listed}"

@@ -106,9 +106,10 @@ def _property_note(parts: Mapping[str, str]) -> str:
         ask = f"--deadline {parts['limit']}" if parts["paid"] else f"--within {parts['limit']}"
     elif parts["bound"] and parts["formula"].startswith("R"):
         ask = f"--subject-to 'mean {parts['bound']}'"
-    note = f"the property is {parts['formula']}" + (f"; for its bound use {ask}" if ask else "")
-    largest = re.match(r"R[^=]*max|Pmin", parts["formula"])
-    return note + ("; for the largest value use --maximise (sense='max')" if largest else "")
+    largest = re.match(r'R(\[exp\])?(\{"[^"]*"\})?max', parts["formula"])
+    ways = {"bound": ask, "largest value": largest and "--maximise (sense='max')"}
+    hints = [f"; for its {what} use {way}" for what, way in ways.items() if way]
+    return f"the property is {parts['formula']}" + "".join(hints)
 
 
 #: Storm's messages, and our replacements, which follow the path of the file.

@@ -239,6 +239,33 @@ def test_costs_of_any_sign() -> None:
     assert worst(ssp, "var(0.5)").value == -1
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_a_grid_brackets_the_largest_value(seed: int) -> None:
+    model = draw_model(seed)
+    ssp, known = to_ssp(model), policies(model)
+    exact = {
+        tp.Mean(): max(map(mean, known)),
+        tp.CVaR(0.25): largest_cvar(known, Fraction(1, 4)),
+        tp.Late(6): max(late(costs, 6) for costs in known),
+    }
+    for measure, largest in exact.items():
+        for delta in (2, 7):
+            found = tp.solve(ssp, measure, sense="max", delta=delta)
+            assert found.bounds[0] <= largest <= found.bounds[1]
+            assert found.risk(measure) == pytest.approx(found.value)
+            assert found.bounds[0] <= found.value * (1 + 1e-12)
+
+
+def test_costs_without_a_unit() -> None:
+    rows = [("s", "a", "g", 0.5, math.pi), ("s", "a", "g", 0.5, 1), ("s", "b", "g", 1, math.e)]
+    ssp = tp.SSP.from_outcomes(rows, "s", ["g"])
+    assert worst(ssp, "mean").value == pytest.approx(math.e)
+    with pytest.raises(ModelError, match="delta"):
+        worst(ssp, "cvar(0.5)")
+    found = tp.solve(ssp, "cvar(0.5)", sense="max", delta=0.001)
+    assert found.value == pytest.approx(math.pi) and found.gap < 0.01
+
+
 def test_the_cycle_is_named() -> None:
     rows = [("s", "go", "g", 1, 2), ("s", "on", "t", 1, 1)]
     rows += [("t", "back", "u", 1, 1), ("u", "back", "t", 1, 1), ("u", "go", "g", 1, 1)]
@@ -252,7 +279,6 @@ def test_the_cycle_is_named() -> None:
     ("objective", "options", "text"),
     [
         ("mean", {"subject_to": ["late(3) <= 0.1"]}, "limits"),
-        ("mean", {"delta": 1}, "delta"),
         ("mean + cvar(0.1)", {}, "no solver maximises"),
         ("mean - 2 * var(0.1)", {}, "no solver maximises"),
         ("-1 * mean", {}, "falls"),

@@ -35,6 +35,7 @@ from tailpath.model.border import (
     Border,
     prepare,
     require_unit,
+    rounded,
     rounded_both_ways,
     shifted,
     shifted_bounds,
@@ -132,7 +133,7 @@ def solve(
     warn_of_confidence(goal.finest_alpha)
     nature_called(nature)
     if sense == "max":
-        _check_worst(border, subject_to, delta)
+        _check_worst(border, subject_to)
     elif sense != "min":
         raise OptionError(f"sense must be 'min' or 'max', not {sense!r}")
     if border.uncertain:
@@ -140,8 +141,8 @@ def solve(
     limits = tuple(parse_limit(limit) for limit in subject_to)
     for limit in limits:
         warn_of_confidence(limit.measure.finest_alpha)
-    solved = _solve if delta is None else partial(_bracketed, delta=delta)
-    solved = solved if sense == "min" else solve_worst
+    exact, on_grid = (_solve, _bracketed) if sense == "min" else (solve_worst, _worst_on_grid)
+    solved = exact if delta is None else partial(on_grid, delta=delta)
     if not border.moves:
         return solved(border.model, goal, limits)
     # Some cost is negative: what is asked moves to costs of 0 or more, and the answer back.
@@ -190,16 +191,26 @@ def _restored(
     )
 
 
-def _check_worst(border: Border, limits: Any, delta: Any) -> None:
+def _check_worst(border: Border, limits: Any) -> None:
     """Refuse what does not go together with the worst policy."""
-    refused = {
-        "limits": bool(limits),
-        "delta; round the costs beforehand": delta is not None,
-        "intervals; take model.nominal()": border.uncertain,
-    }
+    refused = {"limits": bool(limits), "intervals; take model.nominal()": border.uncertain}
     for what, given in refused.items():
         if given:
             raise OptionError(f"the worst policy (sense='max', --maximise) is found without {what}")
+
+
+def _worst_on_grid(ssp: SSP, goal: Measure, limits: tuple[Limit, ...], delta: Any) -> RiskSolution:
+    """The worst policy for costs rounded up, which bound the largest value from above, and what it
+    costs as they are.
+    """
+    _check_rising(goal)
+    above = solve_worst(rounded(ssp, delta, up=True), goal, limits)
+    worst = replace(above, ssp=ssp, policy=on_model(above.policy, ssp))
+    if math.isinf(above.value):
+        return worst
+    costs = evaluate_for(ssp, worst.policy, [goal], max_nodes=MAX_NODES)
+    proof = Later(lambda: (costs.bounds(goal)[0], above.bounds[1]))
+    return replace(worst, value=goal(costs), proof=proof)
 
 
 def _bracketed(ssp: SSP, goal: Measure, limits: tuple[Limit, ...], delta: Any) -> RiskSolution:
