@@ -191,7 +191,7 @@ class Layout:
         # Arrays by outcome are what takes memory on large models.
         near, far = ~is_terminal, np.flatnonzero(is_terminal)
         offset = self.level[near]
-        if len(offset) >= 2**31 or (int(offset.max(initial=0)) + 1) * self.n >= 2**31:
+        if max(len(offset), (int(offset.max(initial=0)) + 1) * self.n) >= 2**31:
             raise ModelError(
                 f"{self.n} states with costs of up to {offset.max()} units are too many for this"
                 " solver; a coarser grid (--delta, delta=) would help"

@@ -88,11 +88,8 @@ class QueueSearch:
                 self._dead.append(mass)
                 return
             entry = self._open[key] = Entry(node, cost, stage)
-            order = (
-                (cost + least, cost)
-                if self.gamma == 1
-                else (_quantised(cost + self.gamma**stage * least), stage)
-            )
+            # With a discount the heuristic is 0 (`search_graphs.py`).
+            order = (cost + least, cost) if self.gamma == 1 else (_quantised(cost), stage)
             heapq.heappush(self._heap, (*order, next(self._tick), key))
         entry.stage = max(entry.stage, stage)
         entry.masses.append(mass)
@@ -292,7 +289,7 @@ class LazyEngine(QueueEngine):
         """The least cost: V_mean is unknown where the memory has no end."""
         if side > 0:
             return np.full(len(found.node), np.inf)
-        return self.request.gamma**found.stage * self.graph(0).least_cost[found.node]
+        return self.graph(0).least_cost[found.node]
 
     def dearest(self, found: Search, side: int) -> float:
         return math.inf if side > 0 and len(found.mass) else 0.0
