@@ -224,7 +224,7 @@ def test_values_of_a_loss_are_off_by_no_more(exact: bool) -> None:
             left = float(before[-1]) if before else float(curve.breakpoints[0])
             size = abs(z - left) if of_floats else max(abs(z), abs(left))
             expected = AFTERWARDS * (abs(value) + slope * size)
-            assert error == pytest.approx(expected, rel=1e-12)
+            assert error == pytest.approx(expected, rel=1e-12, abs=0)
 
 
 def test_sums_of_losses_are_off_by_each() -> None:
@@ -238,7 +238,8 @@ def test_sums_of_losses_are_off_by_each() -> None:
         rounded = terminal_error(loss, 0 * error, np.array(weights))[0]
         size = sum(abs(w * y) for w, y in zip(weights, loss[0]))
         terms = np.count_nonzero(weights) > 1
-        assert rounded == pytest.approx(terms * (2 * 3 + 64) * ROUNDOFF * size, rel=1e-12)
+        known = terms * (2 * 3 + 64) * ROUNDOFF * size
+        assert rounded == pytest.approx(known, rel=1e-12, abs=0)
 
 
 def test_what_a_loss_is_off_by() -> None:

@@ -87,7 +87,7 @@ def test_what_probabilities_are_off_by_counts() -> None:
 def test_products_that_grow_have_no_bound() -> None:
     for factor in (Fraction(33, 32), Fraction(3, 2)):
         found = expected_product(*given([{0: factor}], [Fraction(1)]), 0.0)
-        assert found.upper[0] == np.inf and found.lower[0] == 0
+        assert found.upper[0] == found.value[0] == np.inf and found.lower[0] == 0
 
 
 def test_products_too_small_to_prove_anything() -> None:

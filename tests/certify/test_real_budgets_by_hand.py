@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tailpath.certify.real_budgets import Excess, RealBudgets
+from tailpath.certify.real_budgets import Excess, RealBudgets, _between
 from tailpath.dp.budget_model import NOTHING_HELD
 
 Nature = dict[int, Fraction]
@@ -123,3 +123,13 @@ def test_tables_are_made_once_unless_they_end_too_soon() -> None:
     assert search.table((1.0,), 2.0) is first and search.table((1.0,), math.inf) is first
     assert asked == [2.0]
     assert search.table((1.0,), 3.0) is not first and asked == [2.0, 3.0]
+
+
+def test_a_line_that_is_cut_stays_below_itself() -> None:
+    draw = random.Random(3)
+    for _ in range(100):
+        begin, end, share = draw.choice([0.0, draw.random()]), draw.random(), draw.random()
+        for one, other in ((begin, end), (end, begin)):
+            true = Fraction(one) + Fraction(share) * (Fraction(other) - Fraction(one))
+            found = Fraction(_between((one, other), share))
+            assert true - Fraction(1, 10**13) <= found <= true

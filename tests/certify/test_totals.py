@@ -390,6 +390,19 @@ def test_a_mixture_is_enclosed_by_the_mixtures_of_its_sides() -> None:
     assert found.cost_error == 0.25 and found.stray == 0.375
 
 
+def test_sums_beyond_the_head_may_be_off_like_those_in_it() -> None:
+    """Of 10000 costs below 1, an excess of 0.5 beyond 1 is a sum with as many roundings, and the
+    CVaR at 0.2, where all that lies beyond costs 3, may be less by as much.
+    """
+    n = 10_000
+    costs, masses = np.arange(n) / n, np.full(n, 0.5 / n)
+    mean = float(costs @ masses) + 0.5 * 1 + 0.5
+    known = Totals(costs, masses, 1.0, 0.25, 0.0, 0.5, mean, 0.0)
+    lower = Enclosure(known, known).cvar(0.2)[0]
+    assert Fraction(lower) <= 1 + 2 * (1 - 2 * n * Fraction(ROUNDOFF))
+    assert lower == pytest.approx(3, rel=1e-11)
+
+
 def test_a_head_without_costs_has_its_least_value_at_0_too() -> None:
     """Half of all runs arrive at 0, which was not followed, and half at 10: the mean is 5."""
     low, high = (side_of([], (p, 0.0, 0.0), mean=5.0) for p in (0.5, 1.0))

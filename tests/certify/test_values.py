@@ -77,6 +77,22 @@ def test_what_is_proved_of_an_optimum_is_true(model: Model, noise: float, seed: 
     assert_enclosed(found, truth)
 
 
+def test_one_slope_proves_what_only_rounding_misses() -> None:
+    """Where a step may cost nothing, values are no slope: weights are asked for, once."""
+    rows: Rows = [{0: Fraction(2, 3), 2: Fraction(1, 3)}, {1: Fraction(1)}, {2: Fraction(1)}]
+    rates, asked = [Fraction(1), Fraction(0), Fraction(4)], []
+
+    def solve(*some: Any) -> Any:
+        asked.append(some)
+        return optimum(*some).value
+
+    chain, rate = arrays(rows, rates)
+    given = chain.replaced(first_row=np.array([0, 2, 3]))
+    found, _ = value_bounds(given, rate, np.array([3.0, 4.0]), np.array([0, 2]), 0.0, solve)
+    assert_enclosed(found, [3, 4])
+    assert len(asked) == 1
+
+
 def test_a_wrong_value_is_not_proved() -> None:
     """Steps of a fair coin, told as 3 instead of 2: bounds reach down to 2."""
     chain = arrays([{0: Fraction(1, 2), 1: Fraction(1, 2)}], [Fraction(1)])

@@ -103,6 +103,19 @@ def test_nature_hands_out_what_is_free(nature: int) -> None:
 
 
 @NATURES
+def test_a_row_without_free_mass_is_summed_as_it_stands(nature: int) -> None:
+    """To the last bit, as a row whose probabilities are known."""
+    draw = random.Random(5)
+    for _ in range(50):
+        low = np.array([draw.random() for _ in range(3)])
+        value = np.array([draw.random() for _ in range(3)])
+        start, target, slack = np.array([0, 3]), np.arange(3), Slack(np.zeros(3), np.zeros(1))
+        plain = row_value(start, target, low, 0, 0, value)
+        found = extreme_value(start, target.copy(), low.copy(), slack, nature, 0, 0, value)
+        assert found == (plain, 0.0)
+
+
+@NATURES
 def test_nature_takes_other_shares_where_it_gains(nature: int) -> None:
     draw, moved = random.Random(nature), 0
     for _ in range(150):

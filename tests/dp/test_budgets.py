@@ -5,6 +5,7 @@ dear outcomes, losses and several prices.
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from typing import Any
@@ -19,10 +20,12 @@ from tailpath.analysis.tables import fill_table
 from tailpath.dp import layout as layouts
 from tailpath.dp.budget_model import EXCESS, LATE, MEAN
 from tailpath.dp.budgets import node_values
-from tailpath.dp.layout_builders import chain_layout
+from tailpath.dp.layout_builders import chain_layout, first_levels
+from tailpath.errors import ModelError
 from tailpath.kernels.rounding import SAME_VALUE
 from tailpath.policies.unrolling import unroll
 from tailpath.solvers.exact.layout import layout_of
+from tests.dp.chains import chain_of
 from tests.reference import Model, expected_optimum, to_ssp
 from tests.strategies import proper_models, solvable_models
 
@@ -166,6 +169,36 @@ def test_every_node_of_a_chain_by_some_levels_at_a_time(
         true = least_risk(model, ssp.states[int(chain.state[node])], levels, ssp.cost_unit, kind)
         if true is not None:
             assert found[-1, place] == pytest.approx(float(true), rel=1e-12, abs=1e-14)
+
+
+def test_no_value_where_the_start_cannot_bring_a_budget() -> None:
+    """It takes 3 to get to the second node, so that of 6 at most 3 are left there."""
+    chain = chain_of([0, 1, 2], [1, 2], [1.0, 1.0]).replaced(level=np.array([3, 5]))
+    layout, order = chain_layout(chain, np.array([8.0, 5.0]), cost_from_start=np.array([0.0, 3.0]))
+    for piece in (2, 6):
+        pieces = node_values(layout, layout.objective(EXCESS, limit=6.0), piece)
+        found = np.concatenate([values.copy() for values in pieces])[:, np.argsort(order)]
+        assert found[:, 0].tolist() == [7, 6, 5, 4, 3, 2]
+        assert found[:3, 1].tolist() == [4, 3, 2] and np.isnan(found[3:, 1]).all()
+
+
+def test_levels_are_computed_from_the_first_that_is_read() -> None:
+    """The second node is read 1 and the third 4 below the node before, if that is not below what
+    they read themselves.
+    """
+    chain = chain_of([0, 1, 2, 3], [1, 2, 3], np.ones(3)).replaced(level=np.array([1, 4, 6]))
+    for unavoidable, first in (([10, 9, 5], [1, 10, 6]), ([10, 12, 9], [1, 10, 9])):
+        found = first_levels(chain, np.array([0.0, 1.0, 5.0]), np.array(unavoidable))
+        assert found.tolist() == first
+
+
+def test_a_table_that_is_too_large_for_its_indices_is_refused() -> None:
+    chain = chain_of([0, 1, 2], [1, 2], [1.0, 1.0]).replaced(level=np.array([2**30 - 2, 1]))
+    layout, _ = chain_layout(chain, np.array([2.0**30 - 1, 1.0]))
+    layout.up_to(2.0**31)
+    larger = replace(layout, level=layout.level + 1)
+    with pytest.raises(ModelError, match="2 states with costs of up to 1073741823 units"):
+        larger.up_to(2.0**31)
 
 
 def tied_means(model: Model, levels: int) -> list[tuple[Fraction, Fraction, Fraction]]:

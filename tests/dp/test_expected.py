@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tailpath.certify.values import Bounds
 from tailpath.dp import expected
 from tailpath.dp.sweeps import Sweeps
-from tests.dp.chains import Rates, Rows, arrays, chains, exact_values
+from tests.dp.chains import Rates, Rows, arrays, chain_of, chains, exact_values
 
 
 @settings(max_examples=150, deadline=None)
@@ -51,3 +53,19 @@ def test_a_long_chain_that_mixes_slowly_is_factorised() -> None:
     value, how = expected.total(*arrays(rows, [Fraction(1)] * n))
     assert how == "factorisation"
     assert value == pytest.approx([n * n - x * x for x in range(n)], rel=1e-10)
+
+
+@pytest.mark.parametrize("method", ["elimination", expected.SWEEPS])
+def test_a_variance_is_found_in_the_way_of_the_mean(
+    method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A step at a cost of 2 until a coin shows heads: 8 = 4 * 2. Sweeps that were too slow for the
+    mean are not tried again.
+    """
+    chain = chain_of([0, 2], [0, 1], [0.5, 0.5]).replaced(cost=np.array([2.0, 2.0]))
+    asked = []
+    run = Sweeps.run
+    monkeypatch.setattr(Sweeps, "run", lambda *given: asked.append(given) or run(*given))
+    mean = Bounds(np.array([4.0]), np.array([4.0]), np.array([4.0]), method)
+    assert expected.variances(chain, mean) == pytest.approx([8.0], rel=1e-12)
+    assert len(asked) == (method == expected.SWEEPS)

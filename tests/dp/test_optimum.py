@@ -107,6 +107,20 @@ def test_a_policy_that_never_ends_is_not_taken() -> None:
         assert found.chosen.tolist() == [1, 2]
 
 
+def test_a_policy_that_ends_from_some_states_alone_is_no_beginning(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Sweeps that were given up may leave two states that lead to one another."""
+    monkeypatch.setattr(by_policies, "best_rows", lambda rows, value: rows[0][:-1].copy())
+    states: States = [
+        [({1: Fraction(1)}, Fraction(1)), ({3: Fraction(1)}, Fraction(10))],
+        [({0: Fraction(1)}, Fraction(1)), ({3: Fraction(1)}, Fraction(11))],
+        [({3: Fraction(1)}, Fraction(1))],
+    ]
+    found = optimum(*given(states), directly=True)
+    assert found.value.tolist() == [10, 11, 1] and found.iterations == 1
+
+
 def test_rewards_are_rates_below_0() -> None:
     """The largest probability of arriving is the least expected total of its negative."""
     states: States = [

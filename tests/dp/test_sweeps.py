@@ -64,6 +64,18 @@ def test_of_rows_that_tie_the_first_is_best() -> None:
     assert best_row(*none.columns(np.zeros(0)), 0, np.zeros(2)) == (np.inf, -1)
 
 
+def test_a_walk_that_gains_less_than_a_digit_in_many_rounds_is_given_up() -> None:
+    """40 steps to and fro, as likely either way: 48 rounds gain less than a digit, again and again,
+    though 400 would be enough.
+    """
+    n = 40
+    target = [node for x in range(n) for node in (max(x - 1, 0), x + 1)]
+    walk, rate = chain_of(2 * np.arange(n + 1), target, np.full(2 * n, 0.5)), np.ones(n)
+    assert Sweeps.of_chain(walk).run(walk, rate, np.zeros(n))[1] > MAX_ROUNDS
+    value, method = total(walk, rate)
+    assert method == "elimination" and value[0] == pytest.approx(n * (n + 1), rel=1e-12)
+
+
 @pytest.mark.parametrize("seed", range(100))
 def test_states_stand_behind_the_next_on_their_cheapest_way(seed: int) -> None:
     draw = random.Random(seed)

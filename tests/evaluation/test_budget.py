@@ -11,6 +11,9 @@ import pytest
 
 import tailpath as tp
 from tailpath.errors import LimitExceededError
+from tailpath.evaluation.budget import budget_engine
+from tailpath.evaluation.engine import Request
+from tailpath.model.border import Border
 
 
 def by_functions(policy: Any) -> Any:
@@ -80,3 +83,37 @@ def test_the_deviation_of_a_history() -> None:
     found = tp.evaluate(ssp, tp.HistoryPolicy(lambda history: "a"), 0.1)
     assert found.mean == pytest.approx(4, rel=1e-13)
     assert found.std**2 == pytest.approx(2, rel=1e-12)
+
+
+def test_the_deviation_of_a_history_in_eighths_is_a_float() -> None:
+    """Half of the runs cost 0, half 8: what is rounded outwards for bounds is not in it."""
+    rows = [("s", "a", "t", 1, 0), ("t", "a", "g", 0.5, 0), ("t", "a", "g", 0.5, 8)]
+    ssp = tp.SSP.from_outcomes(rows, "s", ["g"])
+    assert tp.evaluate(ssp, tp.HistoryPolicy(lambda history: "a"), 0.1).std == 4
+
+
+def test_states_that_no_budget_leads_to_are_left_out() -> None:
+    """Whatever else there is, and however it would end."""
+    rows = [("s", "a", "g", 0.5, 1), ("s", "a", "s", 0.5, 1)]
+    rows += [("far", "a", "far", 1, 1), ("far", "b", "g", 1, 1)]
+    ssp = tp.SSP.from_outcomes(rows, "s", ["g"])
+    policy = tp.solve_cvar_exact(ssp, 0.1).policy(0.1)
+    engine, _ = budget_engine(Request(Border(ssp), policy, "lattice", 0.1), policy)
+    assert engine is not None and [ssp.states[k] for k in engine.chain.state] == ["s"]
+
+
+@pytest.mark.parametrize("budget", [2, 3])
+def test_what_leaves_only_with_budget_left_is_lost_without(budget: int) -> None:
+    """Half of the runs get to a state, at a cost of 2, that they never leave with nothing left."""
+    rows = [("s", "go", "g", 0.5, 1), ("s", "go", "t", 0.5, 2)]
+    rows += [("t", "loop", "t", 1, 1), ("t", "leave", "g", 1, 5)]
+    ssp = tp.SSP.from_outcomes(rows, "s", ["g"])
+    neutral = {"s": 0, "t": 1, "g": -1}
+    table = [[-1] + ([2] if state == "t" else [-1]) * budget for state in ssp.states]
+    policy = tp.BudgetPolicy.from_table(ssp, table, [neutral[state] for state in ssp.states])
+    found = tp.evaluate(ssp, policy, 0.2, max_nodes=1000)
+    if budget == 2:
+        assert (found.unreached, found.stuck) == (0.5, "state 't' with memory 0")
+        assert (found.var(0.5), found.var(0.4)) == (1, math.inf)
+    else:
+        assert (found.unreached, found.var(0.4)) == (0, 7)

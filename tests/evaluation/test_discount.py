@@ -7,7 +7,9 @@ import pytest
 
 import tailpath as tp
 from tailpath.errors import LimitExceededError
-from tailpath.evaluation.engine import MAX_NODES
+from tailpath.evaluation.discount import DiscountEngine
+from tailpath.evaluation.engine import MAX_NODES, Request, Search
+from tailpath.model.border import Border
 
 
 def by_stages(ssp, policy, gamma, stages=600):
@@ -115,3 +117,13 @@ def test_costs_that_double_with_every_step_are_refused_soon_with_true_bounds():
     low, high = refused.value.bounds
     assert low <= sides[1] and sides[0] - 16 * step / alpha <= high
     assert high - low < 1e-9
+
+
+def test_what_was_not_followed_may_cost_the_most_of_all():
+    """From the start 1 + 16 / 2 on average, from the second state 16, and nothing at the goal."""
+    ssp = tp.SSP.from_outcomes([("s", "a", "t", 1, 1), ("t", "a", "g", 1, 16)], "s", ["g"])
+    chain = tp.unroll(ssp, {"s": "a", "t": "a"})
+    policy = tp.MarkovPolicy({"s": "a", "t": "a"})
+    engine = DiscountEngine(Request(Border(ssp), policy, "queue", 0.1, gamma=0.5), chain)
+    assert engine.dearest(Search(), -1) <= 16 <= engine.dearest(Search(), 1) < 16.001
+    assert engine.dearest(Search(), -1) > 15.999

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tailpath as tp
+from tailpath.errors import OptionError
 from tailpath.evaluation import evaluate as evaluation
 from tests import reference, strategies, textbook
 from tests.reference import Model
@@ -427,3 +428,20 @@ def test_a_policy_of_functions_is_left_behind():
     again = pickle.loads(pickle.dumps(found))
     assert again.policy is None and again.cvar(0.25) == found.cvar(0.25)
     assert again.std == found.std
+
+
+def test_what_is_open_is_told_from_what_never_arrives():
+    """1 in 2 arrives at 1, and of the rest, half at 10 or never: at an alpha of 0.6 nobody has
+    looked farther than 1.
+    """
+    rows = [("s", "a", "g", 0.5, 1), ("s", "a", "u", 0.25, 1), ("s", "a", "t", 0.25, 1)]
+    rows += [("u", "a", "g", 1, 9), ("t", "a", "t", 1, 1)]
+    ssp = tp.SSP.from_outcomes(rows, "s", ["g"])
+    policy = tp.MarkovPolicy(dict.fromkeys("sut", "a"))
+    found = tp.evaluate(ssp, policy, 0.6)
+    assert found.costs.tolist() == [1.0] and found.unreached == 0.25
+    for ask in (lambda: found.cdf(5), lambda: found.mean_loss(tp.Late(5).curve)):
+        with pytest.raises(OptionError, match="known up to cost"):
+            ask()
+    found = tp.evaluate(ssp, policy, 0.3)
+    assert (found.cdf(20), found.mean_loss(tp.Late(20).curve)) == (0.75, 0.25)

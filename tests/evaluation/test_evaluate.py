@@ -372,6 +372,28 @@ def test_where_long_jumps_wait_changes_nothing(
     assert found.tail_mass == pytest.approx(queue.tail_mass, rel=1e-12)
 
 
+def test_what_waits_in_lists_is_open_once() -> None:
+    """Of 200 costs as likely, 180 are the head, also where most of them wait in lists."""
+    rows = [("s", "a", "g", Fraction(1, 200), 100 * k + 1) for k in range(200)]
+    ssp = tp.SSP.from_outcomes(rows, "s", ["g"])
+    policy = tp.MarkovPolicy({"s": "a"})
+    for cells in (1 << 9, 1 << 22):
+        found = evaluate_request(Request(Border(ssp), policy, "lattice", 0.1, ring_cells=cells))
+        assert len(found.costs) == 180
+
+
+def test_costs_that_are_no_floats_are_off() -> None:
+    """An odd number beyond 2^53 exceeds the nearest float by 1, which floats do not tell."""
+    unit, steps = 3**19, 7750003
+    total = unit * steps
+    assert 2**53 < total < 2**54 and total - int(float(total)) == 1
+    rows = [("s", "a", "t", 1, unit * (steps - 1)), ("t", "a", "g", 1, unit)]
+    ssp = tp.SSP.from_outcomes(rows, "s", ["g"])
+    found = tp.evaluate(ssp, {"s": "a", "t": "a"}, 0.5, engine="lattice")
+    low, high = found.bounds(tp.Shortfall(int(float(total))))
+    assert low <= 1 <= high
+
+
 @pytest.mark.parametrize(
     "error",
     [LimitExceededError("too many", (1.0, 2.5)), EvaluationInterrupted("stopped", (0.5, math.inf))],

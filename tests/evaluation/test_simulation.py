@@ -17,6 +17,7 @@ from scipy.stats import chi2
 import tailpath as tp
 from tailpath.errors import OptionError, PolicyError
 from tailpath.evaluation.estimation import MIN_TAIL_RUNS
+from tailpath.evaluation.following import Follower
 from tailpath.evaluation.simulation import RunTuning, simulate_request
 from tests import textbook
 
@@ -469,3 +470,13 @@ def test_a_function_that_gives_no_action_is_told_with_its_state():
     policy = tp.BudgetPolicy.from_table(ssp, [[-1, 0], [-1, -1], [-1, -1]], [0, -1, -1])
     with pytest.raises(PolicyError, match="no action for state 't'"):
         simulate_request(ssp, policy, 70, 1, 1, RunTuning(pairs=0))
+
+
+def test_policies_that_look_at_the_state_alone_are_followed_in_arrays():
+    """Others are not, though they have a table of choices."""
+    river = tp.domains.river(rows=6, columns=4)
+    policy = tp.solve_expected(river).policy
+    follower = Follower(river, policy)
+    assert follower.of_state is not None and follower.of_state.shape == (river.n_states,)
+    by_atoms = tp.solve_cvar_quantile(river, [0.1, 0.5, 1]).policy(0.1)
+    assert Follower(river, by_atoms).of_state is None

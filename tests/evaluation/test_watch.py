@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+import warnings
 
 import pytest
 
@@ -191,6 +192,9 @@ def test_a_search_that_is_slow_says_why(monkeypatch):
     with pytest.warns(tp.TailpathWarning, match=r"no common unit.*grid of 0\.001") as found:
         tp.evaluate(ssp, {"s": "a"}, 0.01)
     assert [each.filename for each in found] == [__file__]
+    with warnings.catch_warnings():  # a limit that is close comes first
+        warnings.simplefilter("error")
+        tp.evaluate(ssp, {"s": "a"}, 0.05, max_nodes=6)
 
 
 def test_inside_of_another_verb_an_interrupt_is_a_plain_one(monkeypatch):

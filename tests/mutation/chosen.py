@@ -92,6 +92,12 @@ CHOSEN = (
         "return 0 * terms * ROUNDOFF + AFTERWARDS",
         "tests/certify",
     ),
+    Chosen(
+        "certify/losses.py",
+        "if exact else np.maximum(np.abs(z), np.abs(before))",
+        "if exact else np.minimum(np.abs(z), np.abs(before))",
+        "tests/certify/test_losses.py",
+    ),
     # Ties, levels, one too many, and when to stop.
     Chosen(
         "dp/backup.py",

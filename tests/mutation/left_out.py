@@ -59,6 +59,16 @@ LEFT_OUT = (
         for path, names in LIMITS.items()
         for name in names
     ),
+    *(
+        LeftOut(
+            f"evaluation/{file}.py", name, "a limit of time or memory, one more is as good", line
+        )
+        for file, name, lines in (
+            ("engine", "Request", ("pairs: int", "ring_cells: int")),
+            ("simulation", "RunTuning", ("block: int", "pause: int", "pairs: int", "steps: int")),
+        )
+        for line in lines
+    ),
     LeftOut("dp/forward.py", "_ring_shift", "what does not fit into the ring waits in lists"),
     LeftOut("dp/forward.py", "lay_out", "more lists of the overflow", "overflow = np.full("),
     LeftOut("dp/forward.py", "enlarged", ENOUGH, "after, bucket, node, mass = _unused("),
@@ -66,8 +76,13 @@ LEFT_OUT = (
     LeftOut("dp/budgets.py", "fill", ESTIMATE, "size = 8 *"),
     LeftOut("dp/budgets.py", "fill", ESTIMATE, "level_bytes = "),
     LeftOut("dp/budgets.py", "fill", ESTIMATE, "check(size"),
+    LeftOut("dp/budgets.py", "fill", ENOUGH, "if n_changes + n >"),
     LeftOut("dp/budgets.py", "node_values", ENOUGH, "changes = new_changes("),
+    LeftOut("dp/budget_model.py", "new_work", ENOUGH, "return Work(", "1 -> 2"),
+    LeftOut("dp/joint.py", "joint_values", ENOUGH, "leave, value = np.empty(", "1 -> 2"),
+    LeftOut("dp/sweeps.py", "without_self_loops", ENOUGH, "number = np.empty(", "1 -> 2"),
     LeftOut("dp/budget_backups.py", "backup_scalarised", ENOUGH, "scratch = np.empty("),
+    LeftOut("dp/layout.py", "work", PIECES, "reach, row = "),
     LeftOut("dp/layout.py", "work", PIECES, "most = min("),
     LeftOut("dp/layout.py", "work", PIECES, "rows = int(max("),
     LeftOut("dp/layout.py", "costs", "either branch finds the same", "if level.max("),
@@ -84,12 +99,103 @@ LEFT_OUT = (
     LeftOut("dp/elimination.py", "eliminate", ENOUGH, "inner, leave, gain =", "1 -> 2"),
     LeftOut("dp/backup.py", "NO_SLACK", ENOUGH),
     LeftOut("evaluation/product.py", "Lateness", ENOUGH, "_late: FloatArray"),
+    LeftOut("evaluation/product.py", "at", ENOUGH, "return float(", "1 -> 2"),
     LeftOut("dp/joint.py", "NO_JOINT", ENOUGH),
     LeftOut("dp/budgets.py", "fill", PIECES, "last = w + rows", "1 -> 2"),
     LeftOut("dp/expected.py", "_eliminated", ENOUGH, "degree = ", "1 -> 2"),
     LeftOut("certify/rounding.py", "exit_error", ENOUGH, "most = np.zeros(", "-1 -> +1"),
     LeftOut("certify/rounding.py", "exit_error", ENOUGH, "most = np.zeros(", "1 -> 2"),
     # Equivalent changes, one by one.
+    *(
+        LeftOut("certify/totals.py", "mixed_enclosure", "a side is -1 or 1", "sides = ", changed)
+        for changed in ("side < 0 -> side <= 0", "0 -> 1")
+    ),
+    *(
+        LeftOut("certify/totals.py", "outwards", "a side is -1 or 1", "", changed)
+        for changed in ("side > 0 -> side >= 0", "side < 0 -> side <= 0")
+    ),
+    LeftOut(
+        *("dp/layout_builders.py", "_ordered", "no block of several nodes has a number below 0"),
+        *("depth, group = ", "1 -> 2"),
+    ),
+    LeftOut(
+        *("dp/forward.py", "_begin_epoch", "a list ends with a number below 0"),
+        *("ring.first[slot] = -1", "1 -> 2"),
+    ),
+    LeftOut(
+        *("dp/sweeps.py", "settle", "one more of a limit"),
+        *("if not change", "rounds >= most -> rounds > most"),
+    ),
+    LeftOut(
+        *("dp/sweeps.py", "moves", "a value that moved is not 0"),
+        *("most = min(", "two * value[state] < 0.0 -> two * value[state] <= 0.0"),
+    ),
+    LeftOut(
+        *("dp/sweeps.py", "moves", "a product has the sign of the quotient"),
+        *("most = min(", "two * value[state] -> two / value[state]"),
+    ),
+    *(
+        LeftOut(
+            *("certify/real_budgets.py", "least", "both ends are among the positions anyway"),
+            *("if b != d and", f"0 < (c - a) / (b - d) < width -> {changed}"),
+        )
+        for changed in ("0 <= (c - a) / (b - d) < width", "0 < (c - a) / (b - d) <= width")
+    ),
+    LeftOut(
+        *("certify/real_budgets.py", "least", "one more of a limit"),
+        *("while open_ and", "sweeps < MAX_SWEEPS -> sweeps <= MAX_SWEEPS"),
+    ),
+    LeftOut(
+        *("dp/expected.py", "factorised", "one more of a limit"),
+        *("if n * band >", "n * band > LARGEST_FACTORS -> n * band >= LARGEST_FACTORS"),
+    ),
+    LeftOut(
+        *("dp/optimum.py", "improve_rows", "no number is less than infinity by as much"),
+        *("room = margin", "0.0 -> 1.0"),
+    ),
+    LeftOut(
+        *("evaluation/queue.py", "dearest", "asked of a side, -1 or 1, alone"),
+        *("return math.inf", "side > 0 -> side >= 0"),
+    ),
+    LeftOut(
+        *("evaluation/mixtures.py", "reaching", "at the least tail mass, once more or not"),
+        *(
+            "found.open_mass > LEAST_TAIL",
+            "found.open_mass > LEAST_TAIL -> found.open_mass >= LEAST_TAIL",
+        ),
+    ),
+    LeftOut("evaluation/engine.py", "again", "a limit that no search reaches", "", "62 -> 63"),
+    LeftOut("evaluation/engine.py", "again", "a limit that no search reaches", "", "2 -> 3"),
+    LeftOut(
+        "evaluation/evaluate.py",
+        "evaluate",
+        "a limit that no search reaches",
+        "return evaluate_request(",
+        "2 -> 3",
+    ),
+    LeftOut(
+        *("evaluation/engine.py", "largest_factor", "an upper bound, twice as far from 1"),
+        *("plain, high = ", "1 -> 2"),
+    ),
+    LeftOut(
+        "evaluation/following.py",
+        "Follower",
+        "other draws of the same law",
+        "def __init__",
+        "1 -> 2",
+    ),
+    LeftOut(
+        *("certify/products.py", "expected_product", "no value is 1e-250"),
+        *("if not (falls > 0)", "value < LEAST -> value <= LEAST"),
+    ),
+    LeftOut(
+        *("certify/rounding.py", "VANISHED", "2^60 times 2^-1074 is less, either way"),
+        *("", "1010 -> 1011"),
+    ),
+    LeftOut(
+        *("certify/discounts.py", "_quantile", "a tail of alpha exactly has both for a quantile"),
+        *("return float(", "beyond >= min(alpha, beyond[-1]) -> beyond > min(alpha, beyond[-1])"),
+    ),
     LeftOut(
         *("dp/backup.py", "row_value", "four outcomes with or without a loop around them"),
         "if outcome + np.uint64(AT_ONCE)",

@@ -136,6 +136,25 @@ def test_a_policy_that_nature_may_keep_for_ever():
     assert band.cdf(3) == (0, 1)
 
 
+def test_a_var_far_away_counts_in_costs_and_not_in_units():
+    """1 in 5 or 10 never arrives; for all others 100 steps, each of which may cost nothing, cost
+    2.5. Until all states were visited nobody knows that nothing more will arrive.
+    """
+    rows = [(k, "go", k + 1, 1, 2.5 if k else 0) for k in range(1, 100)]
+    rows += [(100, "go", 101, 1, 0.5), ("pit", "go", "pit", 1, 0.5)]
+    rows += [(0, "go", 1, (0.8, 0.9), 2.5), (0, "go", "pit", (0.1, 0.2), 0.5)]
+    model = tp.IntervalSSP.from_outcomes(rows, 0, [101])
+    band = tp.evaluate(model, {state: "go" for state in model.states if state != 101}, 0.1)
+    assert band.var(0.5) == (250.5, 250.5)
+    assert band.var(0.15) == (250.5, math.inf)
+
+
+def test_a_band_says_what_it_is():
+    rows = [("s", "a", "g", (0.5, 1), 1), ("s", "a", "g", (0, 0.5), 5)]
+    band = tp.evaluate(tp.IntervalSSP.from_outcomes(rows, "s", ["g"]), {"s": "a"}, 0.5)
+    assert repr(band) == "<CostBand mean 1 to 3, CVaR at 0.5 1 to 5>"
+
+
 def test_a_start_that_is_a_goal_costs_nothing():
     rows = [("s", "go", "g", (0.5, 1), 1), ("s", "go", "g", (0, 0.5), 2)]
     model = tp.IntervalSSP.from_outcomes(rows, "g", ["g"])
