@@ -320,10 +320,10 @@ def test_every_level_adds_a_share() -> None:
     each = blocks * (5 * (2 + 2) * 2.0**-53)
     for levels in (1, 7, 1000):
         found = table_share(layout, None, levels)
-        assert found.share == pytest.approx(levels * each + 64 * 2.0**-53, rel=1e-9)
+        assert found.share == pytest.approx(levels * each + 64 * 2.0**-53, rel=1e-9, abs=0)
         assert 0 < found.slack < 1e-200
         against = table_share(layout, None, levels, marginal=3.0)
-        assert against.share == pytest.approx(4 * levels * each + 64 * 2.0**-53, rel=1e-9)
+        assert against.share == pytest.approx(4 * levels * each + 64 * 2.0**-53, rel=1e-9, abs=0)
     exact = Ends(value, value, (4.0, 4.0))
     off = Ends(value, value, (4.0, 4.0), 2.0**-20)
     plain, more = (table_share(layout, ends, 3).share for ends in (exact, off))
@@ -345,7 +345,7 @@ def test_what_values_are_off_by_counts_once() -> None:
             found = table_share(layout, Ends(low, high, (4.0, 4.0)), 1, slope)
             room = float(np.min(value - layout.nodes.unavoidable_cost * slope))
             rest = found.share - table_share(layout, Ends(value, value, (4.0, 4.0)), 1, slope).share
-            assert rest == pytest.approx(by / room, rel=0.02)
+            assert rest == pytest.approx(by / room, rel=0.02, abs=0)
             assert found.slack == plain.slack
     for low, high in ((value - 0.5, value), (value, value + 0.5), (value - 0.5, value + 0.25)):
         found = table_share(layout, Ends(low, high, (4.0, 4.0)), 1)

@@ -240,7 +240,7 @@ def test_residuals_and_drifts_are_told_from_below() -> None:
                     size = abs(rate) + sum(p * (abs(d) + abs(e)) for p, d, e in moves)
                     distance = sum(p * abs(d) for p, d in ahead)
                     tiny = values.VANISHED if any(d or e for _, d, e in moves) else 0.0
-                    assert error[row] == pytest.approx(float(charge * size) + tiny, rel=1e-9)
+                    assert error[row] == pytest.approx(float(charge * size) + tiny, rel=1e-9, abs=0)
                     certain = -sum(p * d for p, d in ahead) - charge * distance
                     rounding = 1e-13 * float(distance) + 2 * tiny
                     assert certain - Fraction(rounding) <= Fraction(drift[row])
