@@ -115,6 +115,18 @@ LEFT_OUT = (
         for changed in ("side > 0 -> side >= 0", "side < 0 -> side <= 0")
     ),
     LeftOut(
+        *("certify/rounding.py", "compounded", "a side is -1 or 1"),
+        *("if side > 0", "side > 0 -> side >= 0"),
+    ),
+    LeftOut(
+        *("dp/budgets.py", "fill", "one more turn, from a level that is too high"),
+        *("more = ", "n_changes + n > len(changes.node) -> n_changes + n >= len(changes.node)"),
+    ),
+    LeftOut(
+        *("evaluation/evaluate.py", "engine_for", "one more of a limit"),
+        *("", "policy.budget <= MAX_LEVELS -> policy.budget < MAX_LEVELS"),
+    ),
+    LeftOut(
         *("dp/layout_builders.py", "_ordered", "no block of several nodes has a number below 0"),
         *("depth, group = ", "1 -> 2"),
     ),
