@@ -25,6 +25,7 @@ from tailpath.graph import (
     owners,
     positions,
 )
+from tailpath.kernels.graph import close_under_choices
 from tailpath.kernels.jit import interpreter
 
 Edge = tuple[int, float, float, int]
@@ -414,3 +415,12 @@ def test_fewest_steps(draw: random.Random) -> None:
     assert made(rows).steps().tolist() == [
         -1 if math.isinf(steps) else steps for steps in cheapest(rows, None).values()
     ]
+
+
+def test_a_state_that_keeps_one_choice_stays():
+    # State 0 may go to 2, which is outside, or stay; state 1 can only go to 2.
+    into_start, into_choice = np.array([0, 1, 1, 3]), np.array([1, 0, 2])
+    inside, allowed = np.array([True, True, False]), np.ones(3, dtype=np.bool_)
+    close_under_choices(into_start, into_choice, np.array([0, 0, 1]), inside, allowed)
+    assert inside.tolist() == [True, False, False]
+    assert allowed.tolist() == [False, True, False]
