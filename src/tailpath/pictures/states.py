@@ -1,5 +1,5 @@
 """The states of a model with what is decided or found there: on its map; without one as a graph,
-with a column for each number of steps from the start; or by place and time.
+with a column for each number of steps from the start.
 
 `ssp` is any model: its geometry, choices and outcomes are looked at and nothing else. `choices`
 gives a choice index per state, -1 for none; `strength`, in [0, 1], how boldly to draw it; `heat` a
@@ -16,14 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.pictures.style import (
-    COLOURS,
-    Axes,
-    look,
-    matplotlib,
-    own_axes,
-    without_mathematics,
-)
+from tailpath.pictures.style import COLOURS, Axes, matplotlib, own_axes, without_mathematics
 from tailpath.texts import name as name_in_words
 
 #: Columns of a part of a model; states that are far from each other share one.
@@ -347,68 +340,3 @@ def _draw_nodes(
 def _short(named: Any) -> str:
     text = name_in_words(named)
     return without_mathematics(text if len(text) <= 18 else text[:16] + "…")
-
-
-# ---------------------------------------------------------------------- places by time
-
-#: Chances below which a line is not drawn.
-FAINT = 1e-3
-
-
-def has_schedule(ssp: Any) -> bool:
-    """Whether the states of a model are places at a time."""
-    return all(hasattr(ssp.start, part) for part in ("place", "time"))
-
-
-def plot_schedule(
-    ssp: Any, choices: NDArray[Any], visits: NDArray[Any], ax: Any, title: str
-) -> Any:
-    """What a policy does by place and time: a line for each place, the clock to the right. Returns
-    the Axes.
-
-    A dot is a time at which a run may be at a place, coloured by what is done there; lines lead to
-    where it may get, the bolder the more probable. `visits` says how often each state is met.
-    """
-    met = [s for s in np.flatnonzero((visits > FAINT) & ~ssp.is_goal).tolist() if choices[s] >= 0]
-    rows = _rows(ssp)
-    ax = own_axes(ax, 8.0, 1.2 + 0.75 * len(rows))
-    for number, action in enumerate(np.unique(ssp.choice_action[choices[met]]).tolist()):
-        own = [s for s in met if ssp.choice_action[choices[s]] == action]
-        colour, marker, _ = look(number)
-        for state in own:
-            _lines(ssp, state, int(choices[state]), float(visits[state]), rows, ax, number)
-        at = ([ssp.states[s].time for s in own], [rows[ssp.states[s].place] for s in own])
-        size = 14 + 90 * np.minimum(visits[own], 1.0)
-        edge = {"edgecolors": "white", "linewidths": 0.6, "zorder": 2}
-        named = name_in_words(ssp.actions[action])
-        ax.scatter(*at, s=size, marker=marker, color=colour, label=named, **edge)
-    ax.set_yticks(list(rows.values()), [name_in_words(place) for place in rows])
-    ax.set_ylim(len(rows) - 0.5, -0.5)
-    ax.set_xlabel("time")
-    ax.grid(axis="y", color="0.9")
-    legend = ax.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
-    for handle in legend.legend_handles:
-        handle.set_sizes([50])
-    ax.set_title(title, fontsize=11)
-    return ax
-
-
-def _rows(ssp: Any) -> dict[Any, int]:
-    """The line of each place: as they are found, goals last."""
-    places = dict.fromkeys(state.place for state in ssp.states if hasattr(state, "place"))
-    return {place: row for row, place in enumerate(dict.fromkeys([*places, *ssp.goals]))}
-
-
-def _lines(
-    ssp: Any, state: int, choice: int, visits: float, rows: dict[Any, int], ax: Any, number: int
-) -> None:
-    here = ssp.states[state]
-    for outcome in _members(ssp.choice_outcomes, choice):
-        chance = min(visits * float(ssp.outcome_probability[outcome]), 1.0)
-        target = ssp.states[ssp.outcome_target[outcome]]
-        if chance > FAINT:
-            times = [here.time, here.time + ssp.outcome_cost[outcome]]
-            lines = [rows[here.place], rows[getattr(target, "place", target)]]
-            colour, _, line = look(number)
-            drawn = {"color": colour, "linestyle": line, "alpha": 0.35 + 0.65 * chance}
-            ax.plot(times, lines, linewidth=0.6 + 3 * chance, zorder=1, **drawn)

@@ -12,7 +12,7 @@ from tailpath.errors import OptionError, kind_of
 from tailpath.graph import FloatArray, IntArray
 from tailpath.model.ssp import SSP
 from tailpath.pictures.notebook import MAX_CELLS, card
-from tailpath.pictures.states import has_schedule, plot_schedule, plot_states
+from tailpath.pictures.states import plot_states
 from tailpath.pictures.style import sheet
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.policy import Policy
@@ -29,7 +29,7 @@ MAX_STATES, MAX_MET = 400, 40
 
 
 def draw_policy(ssp: SSP, policy: Policy, budget: float | None = None, ax: Any = None) -> Any:
-    """The decisions on the map of the model, by place and time, or on a graph; returns the Axes.
+    """The decisions on the map of the model or on a graph; returns the Axes.
 
     With `budget`, a cost, those of a `BudgetPolicy` with so much left; otherwise in each state
     those with the memory that it most often has there. Where it never comes they are faint.
@@ -47,8 +47,6 @@ def draw_policy(ssp: SSP, policy: Policy, budget: float | None = None, ax: Any =
         strength[state[memory == remaining[state]]] = 1.0
         left = f"{budget:g} left" if budget else "budget spent"
         note = f"{left}, {note}" if note else left
-    elif has_schedule(ssp):
-        return plot_schedule(ssp, choices, visits, ax, "")
     return plot_states(ssp, choices, strength, ax=ax, title=note, states=shown)
 
 
@@ -56,7 +54,7 @@ def shown_states(ssp: SSP, weight: FloatArray) -> tuple[list[int] | None, str]:
     """The states that a picture shows, None for all, and a note: of a large graph those of most
     weight.
     """
-    if ssp.geometry is not None or ssp.n_states <= MAX_STATES or has_schedule(ssp):
+    if ssp.geometry is not None or ssp.n_states <= MAX_STATES:
         return None, ""
     return met_most(ssp, weight, MAX_MET), f"the states that matter most of {ssp.n_states}"
 
