@@ -201,7 +201,6 @@ def solve_command(ssp: SSP, gamma: Any, **given: Any) -> None:
     --------
     tailpath solve river:5x5 --alpha 0.05 --output policy.json
     tailpath solve river:5x5 --minimise mean --subject-to 'cvar(0.01) <= 40'
-    tailpath solve textbook:lottery --maximise --alpha 0.05
     """
     given = {"delta": None, "gamma": gamma, **given}  # of a method that may have neither
     asked, comm = SimpleNamespace(**given), click.get_current_context().obj
