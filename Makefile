@@ -2,7 +2,7 @@
 # `tools` adds what tests and the site need; with -j they run side by side.
 PYTHON ?= python3
 # Where an extra has no package for your machine, leave it out: make test EXTRAS=dev
-EXTRAS ?= gym,storm,mpi,parquet,rddl,validation,browser,docs,dev
+EXTRAS ?= gym,storm,mpi,parquet,validation,browser,docs,dev
 BIN := .venv/bin
 # Python compiles what it imports; all that is installed would take longer.
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile

@@ -192,7 +192,6 @@ BEFORE = {
     "docs/seeing.md": "best_here = tp.solve_cvar_exact(ssp, 0.01)",
 }
 NEEDS = {
-    "docs/rddl.md": ("pyRDDLGym", "rddl"),
     "docs/bring_your_own.md": ("gymnasium", "gym"),
     "docs/model.md": ("gymnasium", "gym"),
     "docs/tutorials/gymnasium.md": ("gymnasium", "gym"),

@@ -5,7 +5,6 @@ import pytest
 import tailpath as tp
 from tailpath import registers
 from tailpath.cli import main
-from tailpath.formats import rddl
 
 CASES = (
     "comes with the package tailpath-cases, which is not installed: pip install ./cases in a"
@@ -15,10 +14,7 @@ CASES = (
 
 @pytest.fixture
 def without(monkeypatch):
-    """No package is found, and nothing was read before."""
-    for name, thing in vars(rddl).copy().items():
-        if hasattr(thing, "cache_clear"):
-            monkeypatch.setattr(rddl, name, thing.__wrapped__)
+    """No package is found."""
     monkeypatch.setattr(registers, "find_spec", lambda name: None)
     monkeypatch.setattr(registers, "installed", lambda group: {})
 
@@ -26,13 +22,10 @@ def without(monkeypatch):
 @pytest.mark.parametrize(
     ("source", "line"),
     [
-        (
-            "rddl:Navigation_MDP_ippc2011/1",
-            "the package rddlrepository is not installed: pip install 'tailpath[rddl]'",
-        ),
         ("sepsis:", f"sepsis: {CASES}"),
         ("sepsis:100", f"sepsis: {CASES}"),
         ("flights:LAX@12", f"flights: {CASES}"),
+        ("rddl:Navigation_MDP_ippc2011/1", f"rddl: {CASES}"),
     ],
 )
 def test_one_line_says_what_to_install(without, capsys, source, line):
@@ -45,11 +38,9 @@ def test_one_line_says_what_to_install(without, capsys, source, line):
     assert said.err.count("\n") == 1 and line in said.err
 
 
-def test_a_parser_that_is_missing(without, tmp_path):
-    for name in ("domain.rddl", "instance.rddl"):
-        (tmp_path / name).write_text("")
-    with pytest.raises(tp.TailpathError, match="the package pyRDDLGym is not installed"):
-        tp.read(f"rddl:{tmp_path / 'domain.rddl'},{tmp_path / 'instance.rddl'}")
+def test_so_does_solve_without_listing_the_states(without, capsys):
+    assert main(["solve", "rddl:CrossingTraffic_MDP_ippc2011/5", "--alpha", "0.5", "--lazy"]) == 2
+    assert f"rddl: {CASES}" in capsys.readouterr().err
 
 
 def test_what_is_there_is_found():

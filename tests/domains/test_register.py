@@ -88,7 +88,7 @@ def test_its_policies_are_known(capsys):
 def test_without_it_the_scheme_is_unknown():
     with pytest.raises(
         OptionError,
-        match=r"toy:3: unknown format; .* known schemes are gym:, rddl:, gridworld:, river:",
+        match=r"toy:3: unknown format; .* known schemes are gym:, gridworld:, river:",
     ):
         tp.read("toy:3")
 
@@ -99,7 +99,7 @@ def test_a_scheme_is_a_word(scheme):
         Domain(scheme, TOY.build, TOY.expects)
 
 
-@pytest.mark.parametrize("scheme", [*ADDRESSES, "gym", "rddl"])
+@pytest.mark.parametrize("scheme", [*ADDRESSES, "gym"])
 def test_our_own_schemes_are_taken(scheme):
     with pytest.raises(OptionError, match=f"a domain named {scheme!r} is already registered"):
         register(Domain(scheme, TOY.build, TOY.expects))

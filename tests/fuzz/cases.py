@@ -73,7 +73,7 @@ MODELS = [
 ]
 SAVED = ["policy json", "policy npz", "policy npz members"]
 #: What takes long to read, each with the package that reads it.
-LANGUAGES = {"prism": "stormpy", "jani": "stormpy", "rddl": "pyRDDLGym"}
+LANGUAGES = {"prism": "stormpy", "jani": "stormpy", "rddl": "tailpath_cases"}
 PARTS = ["part", "part members"]
 KINDS = [*MODELS, *SAVED, *PARTS, "options"]
 

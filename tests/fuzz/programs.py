@@ -329,7 +329,7 @@ def check(source: str, ssp: tp.SSP) -> None:
     """Runs of pyRDDLGym's simulator are runs of the model without its horizon, at the same cost."""
     from pyRDDLGym.core.simulator import RDDLSimulator
 
-    from tailpath.formats.rddl import checked, files_of
+    from tailpath_cases.rddl import checked, files_of
 
     if "costs are minus the rewards" not in ssp.notes or any("bonus" in note for note in ssp.notes):
         return

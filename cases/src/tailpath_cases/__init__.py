@@ -1,4 +1,6 @@
-"""Problems from real data, as a user of `tailpath`: intensive care, and flights out of New York."""
+"""Problems that come with data, as a user of `tailpath`: intensive care, flights out of New York,
+and the planning competitions, whose language is RDDL.
+"""
 
 from tailpath_cases.flights import flights
 from tailpath_cases.sepsis import sepsis

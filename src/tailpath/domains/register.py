@@ -23,8 +23,8 @@ ADDRESSES = {
     "textbook": "tailpath.domains.textbook:DOMAIN",
     "ctp": "tailpath.domains.ctp:DOMAIN",
 }
-#: Domains of a package of ours that is installed on its own.
-ELSEWHERE = dict.fromkeys(("sepsis", "flights"), "tailpath-cases")
+#: Schemes of a package of ours that is installed on its own.
+ELSEWHERE = dict.fromkeys(("sepsis", "flights", "rddl"), "tailpath-cases")
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ REGISTER = Register(
     "tailpath.domains",
     ADDRESSES,
     instance_of(Domain),
-    taken=["gym", "rddl"],  # formats: their models come from other packages
+    taken=["gym"],  # a format: its models come from another package
 )
 
 

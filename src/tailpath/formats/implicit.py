@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tailpath.domains.register import find_domain
-from tailpath.errors import OptionError
+from tailpath.formats.registry import Reading, by_scheme, called
 from tailpath.model.implicit import ImplicitSSP, implicit
 from tailpath.options import answering
-from tailpath.registers import loaded
 
 
 @answering
@@ -32,7 +30,7 @@ def read_implicit(source: str, constants: Mapping[str, Any] | None = None) -> Im
     Raises
     ------
     OptionError
-        If there is no such problem.
+        If there is no such problem, or it has no constants.
 
     Examples
     --------
@@ -40,14 +38,7 @@ def read_implicit(source: str, constants: Mapping[str, Any] | None = None) -> Im
     <ImplicitSSP start Seen(place=(0, 0), open=0, closed=0)>
     """
     scheme, _, text = source.partition(":")
-    if scheme == "rddl":
-        functions = loaded("tailpath.formats.rddl_functions:functions", "format", "")
-        found: ImplicitSSP = functions(text, constants or {})
-        return found
-    domain = find_domain(scheme) if text else None
-    if domain is None or domain.implicit is None:
+    entry = by_scheme(scheme.lower()) if text else None
+    if entry is None or not entry.implicit:
         return None
-    problem = domain.implicit(text)
-    if problem is None:
-        raise OptionError(f"{source}: {domain.expects}")
-    return implicit(problem)
+    return implicit(called(entry, entry.implicit, text, Reading(constants=constants or {})))

@@ -154,6 +154,9 @@ class Format:
     chains : bool
         Whether it can hold a `CostChain`: the writer then gets `dtmc=True` and a model with one
         choice in each state.
+    implicit : callable or str, optional
+        Called as the reader is, it gives a problem that is too large to be listed as functions,
+        an `ImplicitSSP`.
 
     Raises
     ------
@@ -176,6 +179,7 @@ class Format:
     reports: bool = False
     intervals: bool = False
     chains: bool = False
+    implicit: str | Reader = ""
 
     def __post_init__(self) -> None:
         for suffix in self.suffixes:
@@ -211,14 +215,7 @@ class Format:
         >>> mine.read("any.mine", tp.formats.Reading()) == ssp
         True
         """
-        for name in reading.given():
-            if name not in self.options:
-                raise OptionError(
-                    f"the option {name} does not apply to {self.title}, which takes"
-                    f" {', '.join(self.options) or 'no options'}"
-                )
-        reader = _load(self.reader)
-        ssp: SSP = reader(source, reading) if self.options or self.reports else reader(source)
+        ssp: SSP = called(self, self.reader, source, reading)
         return ssp
 
     def write(self, ssp: Any, path: str) -> None:
@@ -261,7 +258,19 @@ class Format:
         _load(self.writer)(ssp, path, **more)
 
 
-def _read_domain(domain: Domain, text: str) -> SSP | IntervalSSP:
+def called(entry: Format, address: str | Reader, source: Any, reading: Reading) -> Any:
+    """What a function of a format makes of a source; options that it does not take are refused."""
+    for name in reading.given():
+        if name not in entry.options:
+            raise OptionError(
+                f"the option {name} does not apply to {entry.title}, which takes"
+                f" {', '.join(entry.options) or 'no options'}"
+            )
+    function = _load(address)
+    return function(source, reading) if entry.options or entry.reports else function(source)
+
+
+def _read_domain(domain: Domain, text: str) -> Any:
     """The text after the scheme names a problem, or the file that describes one."""
     ssp = domain.build(text)
     if (
@@ -274,9 +283,13 @@ def _read_domain(domain: Domain, text: str) -> SSP | IntervalSSP:
             ssp = domain.from_text(read_text(text))
         except TailpathError as error:
             raise FormatError(located(error, text)) from None
-    if ssp is None:
+    return _known(ssp, domain, text)
+
+
+def _known(found: Any, domain: Domain, text: str) -> Any:
+    if found is None:
         raise OptionError(f"{domain.scheme}:{text}: {domain.expects}")
-    return ssp
+    return found
 
 
 def _bundled(title: str, module: str, *suffixes: str, writes: bool = False, **more: Any) -> Format:
@@ -310,7 +323,6 @@ FORMATS = (
         scheme="gym",
         options=(*REWARDS, "goal", "start", "constants", "actions"),
     ),
-    _bundled("RDDL", "rddl", scheme="rddl", options=("constants",)),
 )
 
 
@@ -342,7 +354,12 @@ def by_scheme(scheme: str) -> Format | None:
                 " pip install ./cases in a checkout of tailpath"
             )
         return found
-    return Format(f"{scheme}:", lambda text: _read_domain(domain, text))
+    functions = domain.implicit
+    return Format(
+        f"{scheme}:",
+        lambda text: _read_domain(domain, text),
+        implicit="" if functions is None else lambda text: _known(functions(text), domain, text),
+    )
 
 
 def by_suffix(path: str) -> Format:

@@ -13,7 +13,7 @@ from itertools import chain, combinations, product
 from typing import Any
 
 from tailpath.errors import FormatError
-from tailpath.formats.rddl_terms import (
+from tailpath_cases.rddl_terms import (
     TROUBLES,
     Count,
     Fluents,
@@ -22,12 +22,12 @@ from tailpath.formats.rddl_terms import (
     Term,
     bounded,
     errors_located,
+    exact,
     key_of,
     refusal,
     truth,
     whole,
 )
-from tailpath.model.cost_units import as_fraction
 
 #: Limits: outcomes, joint actions, fluents, grounded terms, and evaluations of terms.
 MAX_OUTCOMES, MAX_ACTIONS = 1_000_000, 10_000
@@ -149,8 +149,8 @@ class GroundProblem:
             for way, value in zip(self._ways(types), values if types else [values]):
                 key = key_of(name, way)
                 with errors_located(f"{self.location}: {key}"):
-                    exact = value if isinstance(value, (str, bool)) else as_fraction(value)
-                    found[key] = value_of_kind(exact, self._kind(name))
+                    known = value if isinstance(value, (str, bool)) else exact(value)
+                    found[key] = value_of_kind(known, self._kind(name))
         return found
 
     def _ways(self, types: Sequence[str]) -> Iterable[tuple[str, ...]]:

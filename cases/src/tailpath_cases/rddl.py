@@ -13,20 +13,17 @@ import os
 import re
 import warnings
 from collections.abc import Mapping
+from difflib import get_close_matches
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from tailpath import SSP, within
 from tailpath.errors import FormatError
-from tailpath.formats.rddl_problem import MAX_OUTCOMES, GroundProblem, State, refuse_beyond_limits
-from tailpath.formats.rddl_terms import Count, errors_located
-from tailpath.formats.registry import Reading
-from tailpath.model.cost_units import as_fraction
-from tailpath.model.endings import within
-from tailpath.model.ssp import SSP
-from tailpath.registers import folder_of, module_of
-from tailpath.texts import count as counted
-from tailpath.texts import did_you_mean
+from tailpath.formats import Format
+from tailpath_cases.files import folder_of
+from tailpath_cases.rddl_problem import MAX_OUTCOMES, GroundProblem, State, refuse_beyond_limits
+from tailpath_cases.rddl_terms import Count, errors_located
 
 #: Limits: values of fluents in all states together, bytes of a file, pairs of state and step, and
 #: their outcomes.
@@ -39,7 +36,7 @@ REACHED = "in the states that can be reached; --lazy (solve_cvar_lazy) does not 
 GroundRow = tuple[State, str, State, Any, Any]
 
 
-def read(source: str, reading: Reading) -> SSP:
+def read(source: str, reading: Any) -> SSP:
     location = f"rddl:{source}"
     model = checked(*files_of(source, location), location)
     problem = GroundProblem(model, location)
@@ -108,7 +105,8 @@ def _model(
         paid = "and a run that does not arrive in time pays it"
         notes.append(f"{left_out}, {paid}: the total reward is {float(bonus):g} minus the cost")
     if done - ended:
-        settled = counted(len(done - ended), "state")
+        many = len(done - ended)
+        settled = f"{many} state{'' if many == 1 else 's'}"
         notes.append(f"{DONE!r} stands for {settled} from which no reward but 0 can follow")
     called = {
         state: DONE if state in done else problem.named(state)
@@ -124,7 +122,7 @@ def _model(
     if horizon is None:
         return ssp
     pairs = min(MAX_PAIRS, MAX_STEPS * ssp.n_states // ssp.n_outcomes)
-    return within(ssp, horizon, bonus, gamma=as_fraction(problem.model.discount), max_pairs=pairs)
+    return within(ssp, horizon, bonus, gamma=problem.model.discount, max_pairs=pairs)
 
 
 def _shifted(shift: Any, problem: GroundProblem, horizon: int | None, ends: bool) -> str:
@@ -169,8 +167,9 @@ def files_of(source: str, location: str) -> tuple[Path, Path]:
         raise FormatError(f"{location}: write a domain and an instance, e.g. {example}")
     known = _repository()
     if name not in known:
-        near = did_you_mean(name, known)
-        raise FormatError(f"{location}: rddlrepository has no domain {name}{near}")
+        near = get_close_matches(name, known, 1)
+        end = f"; did you mean {near[0]!r}?" if near else ""
+        raise FormatError(f"{location}: rddlrepository has no domain {name}{end}")
     folder = known[name]
     path = folder / f"instance{instance}.rddl"
     if not path.is_file():
@@ -185,7 +184,7 @@ def _repository() -> dict[str, Path]:
     """The folder of every domain by name. The package itself would write such a list beside its
     files."""
     found = {}
-    for path in (folder_of("rddlrepository", "rddl") / "archive").rglob("__init__.py"):
+    for path in (folder_of("rddlrepository") / "archive").rglob("__init__.py"):
         info = re.search(r"info\s*=\s*(\{.*?\n\})", path.read_text(encoding="utf-8"), re.DOTALL)
         if info and (path.parent / "domain.rddl").is_file():
             entry = ast.literal_eval(info[1])
@@ -205,8 +204,11 @@ def checked(domain: Path, instance: Path, location: str) -> Any:
             tree = parser.parse(text)
             warnings.simplefilter("ignore")
             refuse_beyond_limits(tree, location)
-            model = module_of("pyRDDLGym.core.compiler.model", "rddl").RDDLLiftedModel(tree)
-            module_of("pyRDDLGym.core.simulator", "rddl").RDDLSimulator(model)
+            from pyRDDLGym.core.compiler.model import RDDLLiftedModel
+            from pyRDDLGym.core.simulator import RDDLSimulator
+
+            model = RDDLLiftedModel(tree)
+            RDDLSimulator(model)
             return model
     except FormatError:
         raise
@@ -232,8 +234,19 @@ def _parser() -> Any:
     os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        parser = module_of("pyRDDLGym.core.parser.parser", "rddl").RDDLParser()
-        silent = module_of("ply.yacc", "rddl").NullLogger()
+        from ply.yacc import NullLogger
+        from pyRDDLGym.core.parser.parser import RDDLParser
+
+        parser = RDDLParser()
         # Its tables take a second, and would be written beside its files.
-        parser.build(write_tables=False, debug=False, errorlog=silent)
+        parser.build(write_tables=False, debug=False, errorlog=NullLogger())
     return parser
+
+
+FORMAT = Format(
+    "RDDL",
+    read,
+    scheme="rddl",
+    options=("constants",),
+    implicit="tailpath_cases.rddl_functions:functions",
+)

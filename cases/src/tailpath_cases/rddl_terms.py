@@ -23,8 +23,9 @@ from functools import reduce
 from itertools import product
 from typing import Any
 
+import numpy as np
+
 from tailpath.errors import FormatError
-from tailpath.model.cost_units import as_fraction
 
 MAX_BITS = 2_048
 Law = tuple[tuple[Any, Any], ...]
@@ -71,6 +72,15 @@ def errors_located(location: str) -> Iterator[None]:
 # ---------------------------------------------------------------------- values
 
 
+def exact(number: Any) -> Fraction:
+    """The rational that a number stands for; a float stands for the shortest decimal that prints
+    it.
+    """
+    if isinstance(number, (float, np.floating)):
+        return Fraction(repr(float(number)))
+    return Fraction(int(number) if isinstance(number, np.integer) else number)
+
+
 def truth(value: Any) -> bool:
     if not isinstance(value, bool):
         raise ValueError(f"{value} is neither true nor false")
@@ -104,11 +114,11 @@ def _power(base: Any, exponent: Any) -> Any:
         return Fraction(base) ** int(exponent)
     if base < 0:
         raise ValueError(f"{base} to the power of {exponent} is not real")
-    return as_fraction(float(base) ** float(exponent))
+    return exact(float(base) ** float(exponent))
 
 
 def _rounded(function: Callable[[float], float]) -> Callable[[Any], Fraction]:
-    return lambda value: as_fraction(function(float(value)))
+    return lambda value: exact(function(float(value)))
 
 
 def _number_of(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -247,7 +257,7 @@ class Ground:
         return product(*(self.objects[each] for each in types))
 
     def _constant(self, name: str, value: Any, bound: Mapping[str, str]) -> Term:
-        return known(value if isinstance(value, bool) else bounded(as_fraction(value)))
+        return known(value if isinstance(value, bool) else bounded(exact(value)))
 
     def _pvar(self, name: str, args: Any, bound: Mapping[str, str]) -> Term:
         if name in bound:

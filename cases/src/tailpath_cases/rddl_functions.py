@@ -9,15 +9,15 @@ others do, nothing more will be paid, and the run has arrived.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import product
 from typing import Any, NamedTuple
 
+from tailpath import ImplicitSSP
 from tailpath.errors import FormatError
-from tailpath.formats.rddl import checked, files_of, horizon_of
-from tailpath.formats.rddl_problem import GroundProblem
-from tailpath.formats.rddl_terms import TROUBLES
-from tailpath.model.implicit import ImplicitSSP
+from tailpath_cases.rddl import checked, files_of, horizon_of
+from tailpath_cases.rddl_problem import GroundProblem
+from tailpath_cases.rddl_terms import TROUBLES
 
 #: The most fluents that a reward may depend on.
 MOST_FLUENTS = 16
@@ -87,11 +87,11 @@ class GroundFunctions:
             return False
 
 
-def functions(source: str, constants: Mapping[str, Any]) -> ImplicitSSP:
+def functions(source: str, reading: Any) -> ImplicitSSP:
     """The problem `DOMAIN/INSTANCE`, or two files, as functions."""
     location = f"rddl:{source}"
     model = checked(*files_of(source, location), location)
-    horizon = horizon_of(constants, model.horizon, location)
+    horizon = horizon_of(reading.constants, model.horizon, location)
     if horizon is None or model.discount != 1:
         raise FormatError(f"{location}: as functions it needs a horizon, and no discount")
     problem = GroundProblem(model, location)

@@ -7,7 +7,6 @@ import pytest
 import tailpath as tp
 from tailpath.errors import FormatError
 
-pytest.importorskip("pyRDDLGym")
 TRAFFIC = "rddl:CrossingTraffic_MDP_ippc2011/"
 
 

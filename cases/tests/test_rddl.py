@@ -10,18 +10,15 @@ from fractions import Fraction as F
 
 import numpy as np
 import pytest
+from tests.fuzz import programs
+from tests.fuzz.__main__ import batch
 
 import tailpath as tp
 from tailpath.cli import main
 from tailpath.errors import FormatError
-from tailpath.formats import rddl
-from tests.fuzz import programs
-from tests.fuzz.__main__ import batch
+from tailpath_cases import rddl
 
-pytestmark = [
-    pytest.mark.needs("pyRDDLGym", "rddlrepository", extra="rddl"),
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-]
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
 NAVIGATION = "rddl:Navigation_MDP_ippc2011/1"
 TRAFFIC = "rddl:CrossingTraffic_MDP_ippc2011/1"
@@ -183,10 +180,8 @@ def test_what_pyrddlgym_does_is_in_the_model(source):
     os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
     import pyRDDLGym
 
-    from tailpath.formats.rddl import files_of
-
     ssp = tp.read(source, constants={"horizon": "none"})
-    env = pyRDDLGym.make(*map(str, files_of(source.removeprefix("rddl:"), source)))
+    env = pyRDDLGym.make(*map(str, rddl.files_of(source.removeprefix("rddl:"), source)))
     rng = np.random.default_rng(0)
     env.seed(0)
     fluents = {spelled(name): name for name in env.action_space}
