@@ -5,12 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from tailpath.errors import OptionError
 from tailpath.options import check_alpha, check_amount
-from tailpath.risk.curves import Curve
 from tailpath.risk.measure import Measure, Sum, parse_number_or_percent
 from tailpath.risk.measures import CVaR, Mean
 
@@ -18,8 +16,8 @@ from tailpath.risk.measures import CVaR, Mean
 OF_ONE = 1e-9
 
 
-@dataclass(frozen=True)
-class Spectral(Measure):
+@dataclass(frozen=True, init=False)
+class Spectral(Sum):
     """A mixture of CVaRs: the mean of Z under a weight that rises with the cost, in steps.
 
     It can be minimised if it mixes the mean, which is the CVaR at 1, and one other CVaR.
@@ -36,61 +34,23 @@ class Spectral(Measure):
     (35.6, 'spectral(1:0.5, 0.1:0.3, 0.5:0.2)')
     """
 
-    weights: tuple[tuple[float, float], ...]
     word = "spectral"
-    moves_with_costs = True
 
-    def __post_init__(self) -> None:
-        given = self.weights.items() if isinstance(self.weights, Mapping) else self.weights
+    def __init__(self, weights: Any) -> None:
+        given = weights.items() if isinstance(weights, Mapping) else weights
         try:
             pairs = [(alpha, weight) for alpha, weight in given]
         except (TypeError, ValueError):
             raise OptionError("spectral weights are pairs of an alpha and its weight") from None
-        known = tuple(
-            (check_alpha(alpha), check_amount(weight, "a weight", finite=True))
+        known = [
+            (check_amount(weight, "a weight", finite=True), check_alpha(alpha))
             for alpha, weight in pairs
-        )
-        total = math.fsum(weight for _, weight in known)
+        ]
+        total = math.fsum(weight for weight, _ in known)
         if abs(total - 1) > OF_ONE:
             raise OptionError(f"the weights of a spectral measure must sum to 1, not {total:g}")
-        object.__setattr__(self, "weights", known)
-
-    @cached_property
-    def mixture(self) -> Sum:
-        """The same as a sum."""
-        return Sum(
-            tuple((weight, Mean() if a == 1 else CVaR(a)) for a, weight in self.weights if weight)
-        )
-
-    @property
-    def terms(self) -> tuple[tuple[float, Measure], ...]:
-        return self.mixture.terms
-
-    @property
-    def curve(self) -> Curve | None:
-        return self.mixture.curve if self._is_solved else None
-
-    @property
-    def tail(self) -> tuple[float, float] | None:
-        return self.mixture.tail if self._is_solved else None
-
-    @property
-    def _is_solved(self) -> bool:
-        return len({part.finest_alpha for _, part in self.terms if part.tail is not None}) < 2
-
-    @property
-    def finest_alpha(self) -> float:
-        return self.mixture.finest_alpha
-
-    @property
-    def farthest_cost(self) -> float:
-        return self.mixture.farthest_cost
-
-    def __call__(self, costs: Any) -> float:
-        return self.mixture(costs)
-
-    def bounds_of(self, costs: Any) -> tuple[float, float]:
-        return self.mixture.bounds_of(costs)
+        mixed = tuple((weight, Mean() if a == 1 else CVaR(a)) for weight, a in known if weight)
+        object.__setattr__(self, "parts", mixed)
 
     @classmethod
     def parsed(cls, words: list[str]) -> Measure:
@@ -112,7 +72,8 @@ class Spectral(Measure):
         return cls(tuple((number(alpha), number(weight)) for alpha, weight in pairs))
 
     def __str__(self) -> str:
-        return f"spectral({', '.join(f'{a:.12g}:{weight:.12g}' for a, weight in self.weights)})"
+        shown = (f"{part.finest_alpha:.12g}:{weight:.12g}" for weight, part in self.parts)
+        return f"spectral({', '.join(shown)})"
 
 
 def number(word: str) -> float:
