@@ -25,6 +25,7 @@ def without(monkeypatch):
         ("sepsis:", f"sepsis: {CASES}"),
         ("sepsis:100", f"sepsis: {CASES}"),
         ("flights:LAX@12", f"flights: {CASES}"),
+        ("ctp:8x8", f"ctp: {CASES}"),
         ("rddl:Navigation_MDP_ippc2011/1", f"rddl: {CASES}"),
     ],
 )

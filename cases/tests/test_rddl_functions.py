@@ -3,6 +3,7 @@ refuses.
 """
 
 import pytest
+from tests.cli.running import run
 
 import tailpath as tp
 from tailpath.errors import FormatError
@@ -54,3 +55,11 @@ def test_what_has_no_functions_is_refused():
         tp.formats.read_implicit(f"{TRAFFIC}1", {"horizon": "none"})
     with pytest.raises(FormatError, match="the reward depends on"):
         tp.formats.read_implicit("rddl:SysAdmin_MDP_ippc2011/1")
+
+
+def test_constants_of_the_command_line(capsys):
+    arguments = ("solve", f"{TRAFFIC}1", "--alpha", 0.2, "--lazy", "--json")
+    result = run(capsys, *arguments, "--const", "horizon=5", "--gap", 1e-6)
+    assert result.code == 0, result
+    model = tp.formats.read_implicit(f"{TRAFFIC}1", {"horizon": 5})
+    assert result.json["bounds"] == list(tp.solve_cvar_lazy(model, 0.2, gap=1e-6).bounds())

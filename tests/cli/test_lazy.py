@@ -30,3 +30,12 @@ def test_what_does_not_go_with_it_is_refused(capsys):
     lazy = ("solve", "ctp:5x5", "--alpha", 0.1, "--lazy")
     assert "--delta cannot be combined with --lazy" in refusal(capsys, *lazy, "--delta", 1)
     assert "--gap needs --lazy" in refusal(capsys, "solve", "river:5x5", "--alpha", 1, "--gap", 1)
+
+
+@pytest.mark.needs("gymnasium", extra="gym")
+def test_constants_are_those_of_the_model(capsys):
+    arguments = ("--alpha", 0.1, "--lazy", "--const", "is_slippery=false", "--json")
+    low, high = run(capsys, "solve", "gym:FrozenLake-v1", *arguments).json["bounds"]
+    assert low <= 6 <= high <= low + 1e-9
+    said = refusal(capsys, "solve", "ctp:5x5", *arguments)
+    assert "the option constants does not apply to ctp:, which takes no options" in said

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Any
 
 import click
@@ -50,8 +51,9 @@ def solve_lazily(ctx: click.Context) -> None:
 
 
 def _solved(asked: dict[str, Any]) -> Any:
-    constants = dict(asked["constants"] or ())
-    model = read_implicit(asked["model"], constants) or tailpath.read(asked["model"])
+    constants = dict(chain.from_iterable(asked["constants"] or ()))
+    functions = read_implicit(asked["model"], constants)
+    model = functions or tailpath.read(asked["model"], constants=constants)
     limits = {name: asked[name] for name in ("gap", "max_states") if asked[name] is not None}
     with progress_line() as update:
         return tailpath.solve_cvar_lazy(

@@ -21,10 +21,9 @@ ADDRESSES = {
     "gridworld": "tailpath.domains.paper:GRIDWORLD",
     "river": "tailpath.domains.paper:RIVER",
     "textbook": "tailpath.domains.textbook:DOMAIN",
-    "ctp": "tailpath.domains.ctp:DOMAIN",
 }
 #: Schemes of a package of ours that is installed on its own.
-ELSEWHERE = dict.fromkeys(("sepsis", "flights", "rddl"), "tailpath-cases")
+ELSEWHERE = dict.fromkeys(("sepsis", "flights", "ctp", "rddl"), "tailpath-cases")
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ def read_implicit(source: str, constants: Mapping[str, Any] | None = None) -> Im
     Parameters
     ----------
     source : str
-        `scheme:text`, such as `ctp:8x8`.
+        `scheme:text`, such as `rddl:CrossingTraffic_MDP_ippc2011/5`.
     constants : mapping, optional
         As of `read`.
 
@@ -34,8 +34,13 @@ def read_implicit(source: str, constants: Mapping[str, Any] | None = None) -> Im
 
     Examples
     --------
-    >>> tp.formats.read_implicit("ctp:8x8")
-    <ImplicitSSP start Seen(place=(0, 0), open=0, closed=0)>
+    >>> toss = tp.ImplicitSSP(3, lambda n: ["toss"],
+    ...                       lambda n, action: [(0.5, n, 1), (0.5, n - 1, 1)], lambda n: n == 0)
+    >>> listed = lambda text: tp.SSP.from_functions(toss)
+    >>> functions = lambda text: toss
+    >>> tp.domains.register(tp.domains.Domain("toss", listed, "toss:3", implicit=functions))
+    >>> tp.formats.read_implicit("toss:3")
+    <ImplicitSSP start 3>
     """
     scheme, _, text = source.partition(":")
     entry = by_scheme(scheme.lower()) if text else None

@@ -10,24 +10,24 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from functools import cache
 from heapq import heappop, heappush
 from itertools import product
 from typing import Any, NamedTuple
 
-from tailpath.domains.register import Domain
+import numpy as np
+
+from tailpath import SSP
+from tailpath.domains import Domain
 from tailpath.errors import ModelError, OptionError
-from tailpath.model.outcomes import Name
-from tailpath.model.ssp import SSP
-from tailpath.options import check_integer
-from tailpath.pictures.style import Axes, own_axes
 
 #: States up to which such a model is listed.
 MOST_LISTED = 200_000
 #: How likely roads of a map are closed; the lengths of roads, and of those around it.
 CHANCES, LENGTHS, AROUND = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6), (1, 2, 3, 4), 4
 
+Name = Hashable
 Road = tuple[Any, Any]
 
 
@@ -60,7 +60,7 @@ class RoadMap:
     Examples
     --------
     >>> roads = {("camp", "base"): 9, ("camp", "pass"): 2, ("pass", "base"): 3}
-    >>> rover = tp.domains.RoadMap(roads, {("pass", "base"): 0.2}, "camp", "base")
+    >>> rover = tailpath_cases.RoadMap(roads, {("pass", "base"): 0.2}, "camp", "base")
     >>> tp.solve_cvar_lazy(rover, 0.5).policy().action(rover.start)
     'pass'
     """
@@ -144,7 +144,7 @@ class RoadMap:
                     heappush(waiting, (far + length, count, to))
         return found
 
-    def plot(self, state: Seen | None = None, ax: Axes | None = None, places: Any = None) -> Axes:
+    def plot(self, state: Seen | None = None, ax: Any = None, places: Any = None) -> Any:
         """Draw the map: what is open, what is closed, and what is not known yet.
 
         Parameters
@@ -152,7 +152,7 @@ class RoadMap:
         state : Seen, optional
             What was seen; by default nothing but the start.
         ax : matplotlib Axes, optional
-            Where to draw; by default a new figure, without a window.
+            Where to draw; by default a new figure of pyplot.
         places : mapping, optional
             `{place: (x, y)}`; by default places are pairs `(row, column)`.
 
@@ -163,11 +163,15 @@ class RoadMap:
 
         Examples
         --------
-        >>> roads = tp.domains.canadian_traveller(rows=3, columns=3, unsure=2)
+        >>> roads = tailpath_cases.canadian_traveller(rows=3, columns=3, unsure=2)
         >>> len(roads.plot().get_lines())
         14
         """
-        ax, state = own_axes(ax, 5.0, 5.0), state or self.start
+        if ax is None:
+            from matplotlib.pyplot import subplots
+
+            _, ax = subplots(figsize=(5.0, 5.0), layout="constrained")
+        state = state or self.start
         at = places or {place: (place[1], -place[0]) for place in self._ways}
         for a, b in self.roads:
             _, bit = self._ways[a][b]
@@ -213,12 +217,12 @@ def canadian_traveller(*, rows: int, columns: int, unsure: int, seed: int = 1) -
 
     Examples
     --------
-    >>> roads = tp.domains.canadian_traveller(rows=8, columns=8, unsure=30)
+    >>> roads = tailpath_cases.canadian_traveller(rows=8, columns=8, unsure=30)
     >>> roads.start
     Seen(place=(0, 0), open=0, closed=0)
     """
-    rows, columns = check_integer(rows, "rows", 2), check_integer(columns, "columns", 2)
-    count, draws = check_integer(unsure, "unsure"), random.Random(check_integer(seed, "the seed"))
+    rows, columns = _whole(rows, "rows", 2), _whole(columns, "columns", 2)
+    count, draws = _whole(unsure, "unsure"), random.Random(_whole(seed, "the seed"))
     roads: dict[Road, Any] = {}
     inside: list[Road] = []
     for row, column in product(range(rows), range(columns)):
@@ -232,6 +236,12 @@ def canadian_traveller(*, rows: int, columns: int, unsure: int, seed: int = 1) -
         raise OptionError(f"{count} roads are too many: the map has {len(inside)} inside")
     closed = {road: draws.choice(CHANCES) for road in draws.sample(inside, count)}
     return RoadMap(roads, closed, (0, 0), (rows - 1, columns - 1))
+
+
+def _whole(value: Any, what: str, least: int = 0) -> int:
+    if not (isinstance(value, (int, float, np.integer)) and value >= least and value % 1 == 0):
+        raise OptionError(f"{what} must be a whole number of at least {least}, not {value!r}")
+    return int(value)
 
 
 def named(text: str) -> RoadMap | None:

@@ -5,13 +5,15 @@ import itertools
 import pytest
 
 import tailpath as tp
+import tailpath_cases
 from tailpath.errors import ModelError, OptionError
+from tailpath_cases import ctp
 
 ROADS = {("camp", "base"): 9, ("camp", "pass"): 2, ("pass", "base"): 3}
 
 
 def rover(chance=0.2):
-    return tp.domains.RoadMap(ROADS, {("pass", "base"): chance}, "camp", "base")
+    return tailpath_cases.RoadMap(ROADS, {("pass", "base"): chance}, "camp", "base")
 
 
 def test_what_is_closed_is_seen_on_arrival():
@@ -31,7 +33,7 @@ def test_what_is_closed_is_seen_on_arrival():
 @pytest.mark.parametrize("size", [(3, 3), (3, 4)])
 def test_bounds_and_policies_hold_on_maps_that_can_be_listed(size, seed):
     rows, columns = size
-    roads = tp.domains.canadian_traveller(rows=rows, columns=columns, unsure=4, seed=seed)
+    roads = tailpath_cases.canadian_traveller(rows=rows, columns=columns, unsure=4, seed=seed)
     ssp = tp.SSP.from_functions(roads)
     exact = tp.solve_cvar_exact(ssp, 0.1)
     for most in (1, 3, 10**5):
@@ -45,7 +47,7 @@ def test_bounds_and_policies_hold_on_maps_that_can_be_listed(size, seed):
 
 
 def test_the_bounds_are_those_of_the_best_and_the_worst_case():
-    roads = tp.domains.canadian_traveller(rows=3, columns=3, unsure=4, seed=2)
+    roads = tailpath_cases.canadian_traveller(rows=3, columns=3, unsure=4, seed=2)
     ends = []
     for ways in itertools.product((0, 1), repeat=4):
         closed = sum(bit << k for k, bit in enumerate(ways))
@@ -57,25 +59,27 @@ def test_the_bounds_are_those_of_the_best_and_the_worst_case():
 
 def test_names_of_maps():
     assert tp.read("ctp:3x3-3").n_states == tp.read("ctp:3x3-3-1").n_states
-    assert len(tp.domains.ctp.named("8x8").unsure) == 30
+    assert len(ctp.named("8x8").unsure) == 30
     assert tp.formats.read_implicit("gridworld:5x5") is None
     with pytest.raises(OptionError, match="ROWSxCOLUMNS"):
         tp.formats.read_implicit("ctp:8")
+    with pytest.raises(OptionError, match=r"rows must be a whole number of at least 2, not 2\.5"):
+        tailpath_cases.canadian_traveller(rows=2.5, columns=3, unsure=0)
     with pytest.raises(OptionError, match="too many"):
         tp.read("ctp:3x3-99")
 
 
 def test_maps_that_make_no_sense_are_refused():
     with pytest.raises(ModelError, match="no such road"):
-        tp.domains.RoadMap(ROADS, {("base", "sea"): 0.1}, "camp", "base")
+        tailpath_cases.RoadMap(ROADS, {("base", "sea"): 0.1}, "camp", "base")
     with pytest.raises(ModelError, match="surely open"):
-        tp.domains.RoadMap(ROADS, dict.fromkeys(ROADS, 0.1), "camp", "base")
+        tailpath_cases.RoadMap(ROADS, dict.fromkeys(ROADS, 0.1), "camp", "base")
     with pytest.raises(ModelError, match="begin at a place before"):
-        tp.domains.RoadMap(ROADS, {("camp", "pass"): 0.1}, "camp", "base")
+        tailpath_cases.RoadMap(ROADS, {("camp", "pass"): 0.1}, "camp", "base")
 
 
 def test_the_map_is_drawn():
-    roads = tp.domains.canadian_traveller(rows=3, columns=3, unsure=4)
+    roads = tailpath_cases.canadian_traveller(rows=3, columns=3, unsure=4)
     lines = roads.plot().get_lines()
     assert sum(line.get_linestyle() == ":" for line in lines) == 4
     state = type(roads.start)((1, 1), 0b1, 0b110)
