@@ -322,6 +322,7 @@ def test_an_interrupt_ends_threads_too():
     code = """
         import os, signal, threading
         import tailpath as tp
+        from tests import textbook
         short, problem = map(textbook.haddad_monmege, (3, 40))
         # Compiles what is needed: an interrupt of the compiler is another matter.
         tp.simulate(short.ssp, short.policy, 10, 0, threads=2)

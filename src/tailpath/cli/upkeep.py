@@ -25,6 +25,7 @@ from tailpath.kernels.jit import interpreter
 USES = """
 info {plain}
 solve {plain} --alpha 0.1 -o {folder}/plain.json
+solve {plain} --minimise 'evar(0.1)'
 evaluate {plain} {folder}/plain.json --alpha 0.1
 compare {plain} --all --alpha 0.1 --atoms 5 --measure 'late(3)'
 show {plain} {folder}/plain.json
