@@ -176,6 +176,17 @@ def test_costs_that_differ_by_rounding_are_equal():
         assert all(one.dominates(two, order) for one in ways for two in ways)
 
 
+def test_a_policy_without_end_is_compared_by_its_tails_alone():
+    rows = [("s", "b", "g", 0.9, 1), ("s", "b", "t", 0.1, 1)]
+    rows += [("t", "c", "g", 0.5, 2), ("t", "c", "t", 0.5, 2)]
+    ssp = tp.SSP.from_outcomes(rows, "s", ["g"])
+    history = tp.HistoryPolicy(lambda history: "b" if history[-1] == "s" else "c")
+    endless, plain = (tp.evaluate(ssp, each, 0.01) for each in (history, {"s": "b", "t": "c"}))
+    assert endless.dominates(plain).up_to == plain.dominates(endless).up_to > 0
+    with pytest.raises(OptionError, match="are too wide to compare"):
+        endless.dominates(plain, 2)  # no upper bound on its excess is known
+
+
 def test_discounted_costs():
     ssp = tp.read("gridworld:5x5")
     policy = tp.solve_expected(ssp).policy

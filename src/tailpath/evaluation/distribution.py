@@ -563,7 +563,8 @@ class CostDistribution(Record):
         ------
         OptionError
             If one of both is known to its end, and a smaller alpha for the other decides; the
-            message names one.
+            message names one. In order 2, also if bounds are too wide: those of an endless memory
+            are infinite.
 
         Examples
         --------

@@ -127,7 +127,7 @@ def dominance(costs: Any, other: Any, order: int) -> Dominance:
     last = [end] if math.isfinite(end) else []
     points = [*other.costs[other.costs <= end], *last]
     asked = [(1, [*points, math.inf]), (2, last)] if order == 1 else [(2, points)]
-    found = (_witness(costs, other, number, np.array(at)) for number, at in asked)
+    found = (_witness(costs, other, k, np.array(at), k == order) for k, at in asked)
     witness = next(filter(None, found), None)
     undecided = _undecided(costs, other, order, end) if last and witness is None else 0.0
     return Dominance(costs, other, order, witness, undecided)
@@ -154,9 +154,12 @@ def _numbers(costs: FloatArray, totals: Totals, order: int, points: FloatArray) 
     return np.maximum(found, 0.0)
 
 
-def _witness(costs: Any, other: Any, order: int, points: FloatArray) -> Witness | None:
+def _witness(
+    costs: Any, other: Any, order: int, points: FloatArray, closely: bool
+) -> Witness | None:
     """The first point where the number of `costs` is proved to be larger. Costs that differ by
-    rounding are equal; what bounds cannot tell apart is no larger.
+    rounding are equal; what bounds cannot tell apart is no larger, and refused if they are wide and
+    it should be known `closely`, which beyond both heads it is not.
     """
     one, two, moved = costs.enclosure, other.enclosure, costs.costs
     for of in (costs, other):
@@ -169,8 +172,8 @@ def _witness(costs: Any, other: Any, order: int, points: FloatArray) -> Witness 
         first = points[fails][:1]
         this, that = (_numbers(of.costs, of.totals, order, first) for of in (costs, other))
         return Witness(float(first[0]), float(this[0]), float(that[0]), NUMBERS[order])
-    unsure = most > least * (1 + TOO_WIDE) + TINY
-    if unsure.any():
+    unsure = np.isfinite(points) & (most > least * (1 + TOO_WIDE) + TINY)
+    if closely and unsure.any():
         x = points[unsure][0]
         raise OptionError(f"the bounds on {NUMBERS[order]} at x = {x:.6g} are too wide to compare")
     return None
