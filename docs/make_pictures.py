@@ -1,7 +1,6 @@
-"""The pictures of the pages on real domains and of the errata: each is the `figure` that a page's
-own code makes.
+"""The pictures of some pages and of the errata: each is the `figure` that a page's own code makes.
 
-python docs/make_pictures.py [flights rddl errata entropic]
+python docs/make_pictures.py [flights rddl errata entropic evaluation]
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 DOCS = Path(__file__).parent
-PAGES = ("flights", "rddl", "errata", "entropic")
+PAGES = ("flights", "rddl", "errata", "entropic", "evaluation")
 #: Pages that stand elsewhere.
 ELSEWHERE = {"errata": DOCS.parent / "papers" / "forpecvar" / "errata.md"}
 

@@ -32,6 +32,7 @@ from tailpath.certify.losses import loss_bounds
 from tailpath.certify.totals import Enclosure
 from tailpath.dp.totals import Totals
 from tailpath.errors import OptionError, TailpathError
+from tailpath.evaluation.dominance import Dominance, dominance
 from tailpath.graph import FloatArray
 from tailpath.kernels.rounding import SAME_MASS
 from tailpath.model.border import Border
@@ -536,6 +537,44 @@ class CostDistribution(Record):
         cumulative = np.concatenate(([0.0], np.cumsum(self.probabilities)))
         result = np.minimum(cumulative[np.searchsorted(self.costs, points, side="right")], 1.0)
         return float(result) if np.ndim(x) == 0 else result
+
+    def dominates(self, other: CostDistribution, order: int = 1) -> Dominance:
+        """Whether this total cost Z is no worse than another, Z', for everybody.
+
+        In order 1, P(Z > x) <= P(Z' > x) for all x: so says every measure that rises with the cost.
+        In order 2, E[(Z - x)+] <= E[(Z' - x)+] for all x: so says everybody who is averse to risk,
+        and every CVaR. What never arrives costs more than any x. Numbers that their bounds cannot
+        tell apart count as equal.
+
+        Parameters
+        ----------
+        other : CostDistribution
+            Z', of any policy and model, evaluated with any alpha.
+        order : int
+            1 or 2.
+
+        Returns
+        -------
+        Dominance
+            True or false as `bool` says, with `witness`, where it fails, and `words`. True means
+            true but for a tail of mass `up_to`, if neither distribution is known to its end.
+
+        Raises
+        ------
+        OptionError
+            If one of both is known to its end, and a smaller alpha for the other decides; the
+            message names one. In order 2, also if bounds are too wide: those of an endless memory
+            are infinite.
+
+        Examples
+        --------
+        >>> train = tp.evaluate(ssp, {"home": "train"}, 0.05)
+        >>> costs.dominates(train)
+        <Dominance: fails: P(Z > x) is 0.1 and not at most 0 at x = 30>
+        >>> tp.evaluate(ssp, {"home": {"road": 0.5, "train": 0.5}}, 0.05).dominates(costs, 2)
+        <Dominance: fails: E[(Z - x)+] is 7 and not at most 4 at x = 20>
+        """
+        return dominance(self, other, order)
 
     def to_pandas(self) -> Any:
         """The head of the distribution as a DataFrame.

@@ -233,6 +233,29 @@ def plot_tails(
     return ax
 
 
+def plot_dominance(
+    points: NDArray[np.float64],
+    curves: Mapping[str, NDArray[np.float64]],
+    number: str,
+    witness: float | None,
+    words: str,
+    ax: Axes | None = None,
+) -> Axes:
+    """A number of several distributions at costs, steps if it is P(Z > x), and where one of them
+    fails to be no worse.
+    """
+    ax = own_axes(ax)
+    for k, (name, heights) in enumerate(curves.items()):
+        colour, _, line = look(k)
+        style = "steps-post" if number.startswith("P") else "default"
+        ax.plot(points, heights, color=colour, linestyle=line, drawstyle=style, label=name)
+    if witness is not None and math.isfinite(witness):
+        ax.axvline(witness, color="0.4", linestyle=":", label=words)
+    ax.set(xlabel="total cost x", ylabel=number)
+    ax.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0))
+    return ax
+
+
 class MethodCurve(NamedTuple):
     """CVaR against alpha of one method; `kind` is `predicted`, `deployed` or `optimum`."""
 
