@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import tailpath as tp
-from tailpath.errors import OptionError
+from tailpath.errors import OptionError, TailpathWarning
+from tailpath.risk.entropic import _log_mean
 
 HALF = tp.SSP.from_outcomes([("s", "a", "s", 0.5, 1), ("s", "a", "goal", 0.5, 1)], "s", ["goal"])
 
@@ -212,3 +213,58 @@ def test_text_and_sums() -> None:
     assert both(costs) == 2 * tp.Entropic(0.1)(costs) + tp.EVaR(0.05)(costs)
     low, high = costs.bounds(both)
     assert low <= both(costs) <= high
+
+
+def test_costs_whose_decimals_doubles_do_not_hold() -> None:
+    """1.0000000000000003e18 is 44 more than its double, which is many digits of exp."""
+    rows = [("s", "a", "t", 1e-120, 1.0000000000000003e18), ("s", "a", "goal", 1, 0)]
+    rows += [("t", "a", "goal", 1, -1e18)]
+    ssp = tp.SSP.from_outcomes(rows, "s", ["goal"])
+    with pytest.warns(TailpathWarning, match="no upper bound"):
+        costs = tp.evaluate(ssp, {"s": "a", "t": "a"}, 1)
+        low, high = tp.Entropic(1).bounds_of(costs)
+    with localcontext() as context:
+        context.prec = 60
+        exact = (1 + Decimal("1e-120") * (Decimal(300).exp() - 1)).ln()
+        assert Decimal(low) <= exact <= Decimal(high)
+
+
+@pytest.mark.parametrize("beta", [1e-323, 1e-312, 1e-290])
+def test_betas_at_the_end_of_the_floats(beta: float) -> None:
+    ssp = tp.SSP.from_outcomes([(k, "a", k + 1, 1, 0.3) for k in range(40)], 0, [40])
+    costs, measure = tp.evaluate(ssp, dict.fromkeys(range(40), "a"), 1), tp.Entropic(beta)
+    for low, high in (costs.bounds(measure), tp.solve(ssp, measure).bounds):
+        assert 11.999 <= low <= 12 <= high
+
+
+def test_a_beta_that_is_too_large() -> None:
+    rows = [("s", "a", "goal", 1, 1e300)]
+    costs = tp.evaluate(tp.SSP.from_outcomes(rows, "s", ["goal"]), {"s": "a"}, 1)
+    with pytest.raises(OptionError, match=r"a beta of 1e\+09 is too large for these costs"):
+        tp.Entropic(1e9)(costs)
+
+
+@pytest.mark.parametrize("cost", [1e-160, 1e160, 1e300])
+def test_evar_of_costs_whose_squares_are_no_floats(cost: float) -> None:
+    rows = [("s", "a", "s", 0.5, cost), ("s", "a", "goal", 0.5, cost)]
+    ssp = tp.SSP.from_outcomes(rows, "s", ["goal"])
+    costs = tp.evaluate(ssp, {"s": "a"}, 1)
+    assert tp.EVaR(0.1)(costs) == pytest.approx(7.589009 * cost, rel=1e-6)
+    assert tp.solve(ssp, tp.EVaR(0.1)).value == pytest.approx(7.589009 * cost, rel=1e-6)
+    low, high = tp.EVaR(0.1).bounds_of(costs)
+    assert low <= tp.EVaR(0.1)(costs) <= high
+    assert high - low <= 1e-9 * high
+
+
+def test_evar_of_what_costs_nothing() -> None:
+    ssp = tp.SSP.from_outcomes([("s", "a", "goal", 1, 0)], "s", ["goal"])
+    costs = tp.evaluate(ssp, {"s": "a"}, 1)
+    for measure in (tp.EVaR(0.1), tp.Entropic(3)):
+        assert measure(costs) == 0
+        assert costs.bounds(measure) == (0, 0)
+        assert tp.solve(ssp, measure).bounds == (0, 0)
+
+
+def test_a_part_of_which_nothing_is_known_adds_nothing() -> None:
+    low = _log_mean([0.5, 0.5], [-math.inf, 5.0], -1)
+    assert low <= 5 - math.log(2)

@@ -60,7 +60,11 @@ def test_limits_in_text() -> None:
         ("late(20", "the brackets of 'late(20' do not match"),
         ("cvar(2)", "alpha must lie in (0, 1], not 2"),
         ("cvr(0.05)", "unknown measure 'cvr'; did you mean 'cvar'?"),
-        ("fast(3)", "unknown measure 'fast'; known are cvar, entropic, evar"),
+        (
+            "fast(3)",
+            "unknown measure 'fast'; known are cvar, entropic, evar, expectile, late, loss, mean,"
+            " meandeviation, shortfall, spectral, var, variance",
+        ),
         ("0.05", "0.05 is no measure; write for example cvar(0.05)"),
         (" 5% ", "5% is no measure; write for example cvar(5%)"),
         ("30", "30 is no measure; write for example late(30)"),

@@ -5,26 +5,28 @@ sum p exp(y) T':
 
 - *Above.* If D <= e drift in the row of a policy, it has W <= exp(h) (1 + e T): the right side is
   no less than what it leads to, and W is the limit from below.
-- *Below.* If D + e drift >= 0 for all rows, then W >= exp(h) (1 - e T) for every policy, which may
-  go on as long as it will: what is left of (1 - e T) exp(h) falls to 0 where W is finite.
+- *Below.* If D + e drift >= 0 for all rows, then W >= exp(h) (1 - e T) for every policy: what is
+  left of it on runs that go on falls to 0 where W is finite (costs are 0 or more, or there is one
+  policy). A smaller y does no harm.
 - *Infinite.* If u <= sum p exp(x) u' in every row of some states, and u > 0 there, then no policy
   has a finite W in them: W >= k u for every k.
 
-Since all that is rounded is y and a sum of differences, bounds are as close for tiny x.
+Since all that is rounded is y and a sum of differences, bounds are as close for tiny x. (Proofs:
+Lemma 14 of docs/bounds.md.)
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from tailpath.certify.rounding import AFTERWARDS, ROUNDOFF, row_error
+from tailpath.certify.rounding import AFTERWARDS, ROUNDOFF, VANISHED, row_error
 from tailpath.certify.values import Bounds, least_shares
 from tailpath.dp.exponential import MOST, least_exponential
 from tailpath.graph import Array, FloatArray, Transitions, owners
 from tailpath.kernels.jit import frozen
 
 #: What x, h and h' round in y, relatively: costs and factors beside the decimals as written, their
-#: product, and two sums.
+#: product, and two sums, 5 of x and 2 of h', at most.
 OF_EXPONENTS = 8 * ROUNDOFF
 
 
@@ -40,6 +42,7 @@ def exponential_bounds(
     `log` is a first guess, of the policy `chosen`; `off` is what probabilities are off by, and
     `below` what ln W is known to be at least.
     """
+    below = below - VANISHED
     n = len(log)
     value, lower, upper = (np.full(n, np.inf) for _ in range(3))
     found = least_exponential(rows, exponent, log, chosen)
@@ -72,14 +75,16 @@ def _sides(
     most = MOST - np.log(p)
     cut = np.flatnonzero(rows.sums((y > most).astype(np.float64)) > 0)
     y = np.minimum(y, most)
-    factor, of_y = p * np.exp(y), OF_EXPONENTS * (np.abs(exponent) + np.abs(ahead) + np.abs(here))
+    with np.errstate(over="ignore", invalid="ignore"):
+        factor, of_y = p * np.exp(y), _of_exponentials(exponent, ahead, here)
+        difference = p * np.expm1(y)
     size = np.diff(rows.row_start)
     step = row_error(size, size, off + AFTERWARDS) + np.abs(rows.sums(p) - 1)
-    difference = p * np.expm1(y)
-    residual = rows.sums(difference)
-    error = rows.sums(np.abs(difference)) * step + rows.sums(factor * of_y) * (1 + AFTERWARDS)
-    loss = factor * np.append(steps, 0.0)[rows.target]
-    drift = steps[owners(rows.state_rows)] - rows.sums(loss * (1 + of_y)) * (1 + step)
+    with np.errstate(over="ignore", invalid="ignore"):
+        residual, size_of_terms = rows.sums(difference), rows.sums(np.abs(difference))
+        error = size_of_terms * step + rows.sums(factor * of_y) * (1 + AFTERWARDS) + VANISHED
+        loss = factor * np.append(steps, 0.0)[rows.target]
+        drift = steps[owners(rows.state_rows)] - rows.sums(loss * (1 + of_y)) * (1 + step)
     below, above = least_shares(*frozen(residual, error, drift, chosen))
     if np.isin(chosen, cut).any():
         above = np.inf
@@ -91,6 +96,12 @@ def _sides(
         low - AFTERWARDS * np.where(np.isfinite(low), np.abs(low - log), 0.0) - _ulps(log),
         high + AFTERWARDS * np.where(np.isfinite(high), np.abs(high - log), 0.0) + _ulps(log),
     )
+
+
+def _of_exponentials(exponent: FloatArray, ahead: FloatArray, here: FloatArray) -> FloatArray:
+    """What exp(y) is off by, relatively, because y is."""
+    of_y = OF_EXPONENTS * (np.abs(exponent) + np.abs(ahead) + np.abs(here))
+    return np.asarray(np.expm1(of_y))
 
 
 def _ulps(log: FloatArray) -> FloatArray:
@@ -106,7 +117,7 @@ def _grows(rows: Transitions, exponent: FloatArray, growth: FloatArray, off: flo
     here, ahead = growth[state[rows.source]], np.append(growth, -np.inf)[rows.target]
     with np.errstate(invalid="ignore", over="ignore"):
         y = np.where(np.isfinite(ahead), exponent + ahead - here, -np.inf)
-        of_y = OF_EXPONENTS * (np.abs(exponent) + np.abs(ahead) + np.abs(here))
+        of_y = _of_exponentials(exponent, ahead, here)
         size = np.diff(rows.row_start)
         step = row_error(size, size, off + AFTERWARDS)
         least = rows.sums(np.where(np.isfinite(y), rows.probability * np.exp(y) * (1 - of_y), 0.0))

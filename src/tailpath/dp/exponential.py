@@ -112,7 +112,8 @@ def _differences(
     state = owners(rows.state_rows)[rows.source]
     y = exponent + np.append(log, 0.0)[rows.target] - log[state]
     y = np.minimum(y, MOST - np.log(rows.probability))
-    part = rows.probability * np.expm1(y)
+    with np.errstate(over="ignore"):  # far from right; rows that may be taken are refused then
+        part = rows.probability * np.expm1(y)
     return rows.sums(part), rows.sums(np.abs(part)), y
 
 
@@ -148,7 +149,8 @@ def _by_policies(
         chosen = np.where(gains, best, chosen)
     tied = missing <= TIE * size
     tied[chosen] = True
-    slowest, factor = chosen, rows.probability * np.exp(y)
+    with np.errstate(over="ignore"):
+        slowest, factor = chosen, rows.probability * np.exp(y)
     for _ in range(MAX_POLICIES):
         ahead = rows.sums(factor * np.append(steps, 0.0)[rows.target])
         slower = _best(rows, np.where(tied, -ahead, np.inf))
@@ -170,7 +172,8 @@ def _solved(
     finite.
     """
     part, inside = rows.restrict(chosen), rows.edges(chosen)
-    factor = part.probability * np.exp(y[inside])
+    with np.errstate(over="ignore"):
+        factor = part.probability * np.exp(y[inside])
     if factor.max(initial=0.0) > math.exp(MOST - 1):  # h is far from right
         return None
     part = part.replaced(probability=factor, first_row=None)

@@ -25,7 +25,7 @@ from tailpath.certify.products import expected_product
 from tailpath.certify.rounding import AFTERWARDS
 from tailpath.certify.values import Bounds, expected_total
 from tailpath.dp.elimination import eliminate_dense
-from tailpath.errors import ModelError, PolicyError
+from tailpath.errors import ModelError, OptionError, PolicyError
 from tailpath.graph import (
     Array,
     BoolArray,
@@ -309,9 +309,13 @@ class CostChain(Record, Transitions):
         if not proper.all():
             never = np.where(proper, -np.inf, np.inf)
             return Bounds(np.full(self.n, np.inf), never, np.full(self.n, np.inf))
+        with np.errstate(over="ignore"):
+            exponent, far = beta * self.cost, beta * mean.value
+        if not (np.isfinite(exponent).all() and np.isfinite(far).all()):
+            raise OptionError(f"a beta of {beta:g} is too large for these costs")
         least = beta * mean.lower * (1 - np.sign(mean.lower) * AFTERWARDS)
-        log, only, off = beta * mean.value, np.arange(self.n), self.ssp.probability_error
-        return exponential_bounds(self, beta * self.cost, log, only, off, least)[0]
+        log, only, off = far, np.arange(self.n), self.ssp.probability_error
+        return exponential_bounds(self, exponent, log, only, off, least)[0]
 
     def _total(self, price: FloatArray, inside: BoolArray, outside: float) -> Bounds:
         """The expected total of a price per edge from nodes inside; `outside` for all others."""

@@ -49,8 +49,9 @@ class Entropic(Measure):
 
 def entropic(costs: Any, beta: float) -> tuple[float, float, float]:
     """The entropic risk of a distribution, and bounds on it."""
-    if beta == 0:
-        return (float(costs.mean), *costs.mean_bounds)
+    least, most = costs.mean_bounds
+    if beta == 0 or is_free(costs):
+        return float(costs.mean), least, most
     chains = costs.chains
     found = [(chain.start, chain.expected_exponential(beta)) for _, chain in chains]
 
@@ -59,13 +60,18 @@ def entropic(costs: Any, beta: float) -> tuple[float, float, float]:
         mean = _log_mean([weight for weight, _ in chains], logs, side) / beta
         return mean + side * AFTERWARDS * abs(mean) if math.isfinite(mean) else mean
 
-    return end("value", 0), end("lower", -1), end("upper", 1)
+    return end("value", 0), max(end("lower", -1), least), end("upper", 1)
+
+
+def is_free(costs: Any) -> bool:
+    """Whether nothing costs anything."""
+    return not any(chain.cost.any() for _, chain in costs.chains)
 
 
 def _log_mean(weights: list[float], logs: list[float], side: int) -> float:
     """ln of the mean of some exponentials, by their logarithms, rounded to a side."""
     most, far = max(logs), max(logs) - min(logs)
-    if len(logs) == 1 or not math.isfinite(far):
+    if len(logs) == 1 or math.isinf(most):
         return most
     if far < 1:  # of numbers near 0 all digits are kept
         found = math.log1p(math.fsum(w * math.expm1(x - most) for w, x in zip(weights, logs)))

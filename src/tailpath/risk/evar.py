@@ -17,13 +17,13 @@ from typing import Any, NamedTuple
 from tailpath.certify.rounding import AFTERWARDS
 from tailpath.model.cost_units import as_fraction
 from tailpath.options import check_alpha, takes_alpha
-from tailpath.risk.entropic import entropic
+from tailpath.risk.entropic import entropic, is_free
 from tailpath.risk.measure import Measure
 
 #: How closely beta is searched for, as a share; where lines are drawn around it; and how far from
 #: the first guess it may lie, as logarithms.
 CLOSE, AROUND, FARTHEST = 1e-6, (1e-5, 1e-3, 0.1), 25.0
-#: More than any value, for a search among numbers.
+#: More than any value in units of the first 1 / beta, for a search among numbers.
 BEYOND = 1e100
 
 
@@ -92,17 +92,23 @@ class EVaR(Measure):
 
 def tried(costs: Any, goal: EVaR, around: tuple[float, ...] = ()) -> list[Value]:
     """The entropic risks that were looked at, by falling beta, up to these shares around the best;
-    none at alpha = 1, or if the mean is infinite.
+    none at alpha = 1, if nothing costs anything, or if the mean is infinite.
     """
-    if goal.alpha == 1 or not math.isfinite(costs.mean):
+    if goal.alpha == 1 or is_free(costs) or not math.isfinite(costs.mean):
         return []
-    penalty, first = goal.penalty, 1 / max(costs.std, 1e-3 * abs(costs.mean), 1e-300)
-    at = least_over_beta(lambda beta: entropic(costs, beta), penalty, first)
+    penalty = goal.penalty
+    at = least_over_beta(lambda beta: entropic(costs, beta), penalty, first_beta(costs))
     best = min(at.values(), key=lambda value: value.plus(penalty).value).beta
     for share in around if best < max(at) else ():
         for beta in (best * (1 - share), best * (1 + share)):
             at[beta] = Value(beta, *entropic(costs, beta))
     return sorted(at.values(), reverse=True)
+
+
+def first_beta(costs: Any) -> float:
+    """A guess of the best beta, far enough from the ends of the floats."""
+    mean, spread = abs(float(costs.mean)), float(costs.std)
+    return 1 / max(spread if math.isfinite(spread) else mean, 1e-3 * mean, 1e-290)
 
 
 def least_over_beta(
@@ -118,7 +124,7 @@ def least_over_beta(
         tried[beta] = found = Value(beta, *entropic_at(beta))
         value = found.plus(penalty).value
         # Beyond where the risk is finite, less is nearer to it.
-        return value if math.isfinite(value) else BEYOND * (2 * FARTHEST + log)
+        return value * first if math.isfinite(value) else BEYOND * (2 * FARTHEST + log)
 
     points, step = {log: at(log) for log in (-1.0, 0.0, 1.0)}, 1.0
     while True:

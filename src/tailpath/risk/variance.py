@@ -47,13 +47,15 @@ class Variance(Measure):
         mean = float(costs.mean)
         for weight, chain in costs.chains:
             least, most, lower, upper = _of_chain(chain)
+            if len(costs.chains) == 1:
+                return least * (1 - AFTERWARDS), most * (1 + AFTERWARDS)
             near = max(lower - mean, mean - upper, 0.0)
             far = max(upper - mean, mean - lower)
             low += weight * (least + near**2 * (1 - AFTERWARDS))
             high += weight * (most + far**2 * (1 + AFTERWARDS))
-        if len(costs.chains) > 1:  # about a number that is not quite the mean
-            below, above = costs.mean_bounds
-            low -= max(above - mean, mean - below) ** 2 * (1 + AFTERWARDS)
+        # All this is about a number that is not quite the mean.
+        below, above = costs.mean_bounds
+        low -= max(above - mean, mean - below) ** 2 * (1 + AFTERWARDS)
         return max(low * (1 - AFTERWARDS), 0.0), high * (1 + AFTERWARDS)
 
 

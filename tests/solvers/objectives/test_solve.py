@@ -302,7 +302,8 @@ def test_a_limit_on_var_is_a_limit_on_lateness() -> None:
             "speed",
             [],
             OptionError,
-            "unknown measure 'speed'; known are cvar, entropic, evar",
+            "unknown measure 'speed'; known are cvar, entropic, evar, expectile, late, loss, mean,"
+            " meandeviation, shortfall, spectral, var, variance$",
         ),
         ("mean", ["late(inf) <= 0.1"], OptionError, "never arriving"),
         ("mean - 2 * shortfall(3)", [], OptionError, "falls without bound"),

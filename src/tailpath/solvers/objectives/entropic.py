@@ -28,7 +28,7 @@ from tailpath.kernels.rounding import SAME_VALUE
 from tailpath.model.ssp import SSP
 from tailpath.policies.kinds import MarkovPolicy
 from tailpath.risk.entropic import Entropic
-from tailpath.risk.evar import EVaR, Value, least_over_beta, tried
+from tailpath.risk.evar import EVaR, Value, first_beta, least_over_beta, tried
 from tailpath.solvers.expectation import solve_expected
 from tailpath.solvers.objectives.unconstrained import Found
 
@@ -78,7 +78,8 @@ class LeastRisks:
             self._found.insert(place, (beta, found.value / beta, chosen))
         ends = (float(side[self.start]) / beta for side in (found.value, found.lower, found.upper))
         value, low, high = ends
-        return (value, low * (1 - AFTERWARDS), high * (1 + AFTERWARDS)), chosen
+        low = max(low * (1 - AFTERWARDS), self.mean.bounds[0])
+        return (value, low, high * (1 + AFTERWARDS)), chosen
 
     def policy(self, chosen: Array) -> MarkovPolicy:
         """The policy of some rows of the core."""
@@ -126,10 +127,10 @@ def least_evar(ssp: SSP, goal: EVaR) -> Found:
     """The least EVaR of any policy."""
     risks, penalty = LeastRisks(ssp), goal.penalty
     policy, mean = risks.mean.policy, risks.mean.cost()
-    if penalty == 0 or mean == 0:
+    if penalty == 0 or risks.mean.bounds[1] == 0:
         return mean, lambda: risks.mean.bounds, policy
     costs = evaluate_for(ssp, policy, [goal])
-    value, beta = goal(costs), 1 / max(costs.std, 1e-3 * mean)
+    value, beta = goal(costs), first_beta(costs)
     with suppress(OptionError):  # a beta that is too large
         guesses = {beta * 2.0**k: risks.at(beta * 2.0**k)[0] for k in range(-SPREAD, SPREAD + 1)}
         beta = min(guesses, key=lambda guess: guesses[guess] + penalty / guess)
