@@ -11,7 +11,6 @@ import pytest
 import tailpath as tp
 from tailpath.certify import (
     budgets,
-    discounts,
     games,
     losses,
     products,
@@ -308,38 +307,6 @@ def test_discounted_costs_round_with_every_step(
     rows = [(k, "a", k + 1 if k < n - 1 else "g", 1, 0.1) for k in range(n)]
     found = evaluated(rows, 0.5, gamma=0.9995)
     assert holds(found.bounds(0.5), Fraction(1, 10) * (1 - gamma**n) / (1 - gamma)) == charged
-
-
-@CHARGED
-def test_costs_of_an_early_end_round_with_every_stage(
-    charged: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if not charged:
-        monkeypatch.setattr(discounts, "sum_error", lambda terms: 0.0)
-    n, gamma = 1500, Fraction(9995, 10000)
-    rows = [(k, "a", k + 1 if k < n - 1 else "g", 1, 0.1) for k in range(n)]
-    policy = tp.MarkovPolicy(dict.fromkeys(range(n), "a"))
-    ssp = tp.SSP.from_outcomes(rows, 0, ["g"])
-    engine = engine_for(Request(Border(ssp), policy, "queue", 0.5, gamma=0.9995))
-    known = engine.early_bounds(engine.search(0))
-    assert holds(known.cvar(0.5), Fraction(1, 10) * (1 - gamma**n) / (1 - gamma)) == charged
-
-
-@CHARGED
-def test_masses_of_discounted_costs_round(charged: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """600 ways are equally likely, and their sum as floats misses 1. Half of them cost something.
-    Not so many costs are in the head that its sums are charged for that.
-    """
-    if not charged:
-        monkeypatch.setattr(discounts, "compounded", lambda *_: 1.0)
-    n = 600
-    rows: list[Any] = [(0, "a", str(i), 0.0016666666666665, 0) for i in range(n)]
-    rows += [(str(i), "a", "g", 1, i % 2) for i in range(n)]
-    ssp = tp.SSP.from_outcomes(rows, 0, ["g"])
-    policy = tp.MarkovPolicy(dict.fromkeys(set(ssp.states) - {"g"}, "a"))
-    engine = engine_for(Request(Border(ssp), policy, "queue", 0.75, gamma=0.5))
-    known = engine.early_bounds(engine.search(0))
-    assert holds(known.cvar(0.75), Fraction(1, 4) / Fraction(3, 4)) == charged
 
 
 @CHARGED

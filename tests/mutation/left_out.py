@@ -25,7 +25,6 @@ class LeftOut(NamedTuple):
 #: Limits of effort and memory, one more of which is as good: they are far beyond what any problem
 #: takes, or the work is done in pieces of about that size, or it goes on until nothing moves.
 LIMITS = {
-    "certify/discounts.py": ("MOST_PAIRS", "MOST_STAGES"),
     "certify/games.py": ("TRIES",),
     "dp/backup.py": ("AT_ONCE",),
     "dp/budgets.py": ("VALUES_PER_CALL", "TOTAL_BYTES", "CHANGES_PER_NODE"),
@@ -203,10 +202,6 @@ LEFT_OUT = (
     LeftOut(
         *("certify/rounding.py", "VANISHED", "2^60 times 2^-1074 is less, either way"),
         *("", "1010 -> 1011"),
-    ),
-    LeftOut(
-        *("certify/discounts.py", "_quantile", "a tail of alpha exactly has both for a quantile"),
-        *("return float(", "beyond >= min(alpha, beyond[-1]) -> beyond > min(alpha, beyond[-1])"),
     ),
     LeftOut(
         *("dp/backup.py", "row_value", "four outcomes with or without a loop around them"),

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tailpath as tp
-from tailpath.certify.discounts import discounted_total
+from tailpath.certify.values import discounted_total
 from tailpath.errors import OptionError
 from tailpath.model.endings import ending_chance
 from tests import reference

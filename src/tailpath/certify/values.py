@@ -415,3 +415,23 @@ def warn_if_unproved(found: Bounds) -> None:
             " its size"
         )
         warnings.warn(text, TailpathWarning, stacklevel=3)
+
+
+def discounted_total(
+    chain: Transitions, price: FloatArray, gamma: float, ends: float, off: float
+) -> Bounds:
+    """The expected discounted sum of a price per transition, by node (n,).
+
+    `ends` is 1 - gamma, and `off` how far probabilities may be off, relatively, beside rounding.
+    """
+    # One more transition for each node, which ends the run.
+    end = chain.row_start[1:]
+    rows = Transitions(
+        chain.row_start + np.arange(chain.n + 1),
+        np.insert(chain.target, end, chain.n),
+        np.insert(gamma * chain.probability, end, ends),
+        np.insert(price, end, 0.0),
+        None,
+    )
+    # Both factors and their product are rounded.
+    return expected_total(rows, chain.sums(chain.probability * price), off + 4 * ROUNDOFF)

@@ -3,9 +3,6 @@
 The queue searches pairs (node, cost) by stage, and open nodes count with gamma^t V_mean. Where
 steps at no cost form a cycle, costs can be put off for ever, in more ways than can be followed:
 what is unlikely stays where it is, and counts with its mean.
-
-Where the costs are too many, as they are if their number doubles with every step, the CVaR is
-enclosed without them (`certify/discounts.py`).
 """
 
 from __future__ import annotations
@@ -14,9 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from tailpath.certify.discounts import discounted_total, enclosed
-from tailpath.certify.totals import Enclosure
-from tailpath.certify.values import Bounds
+from tailpath.certify.values import Bounds, discounted_total
 from tailpath.errors import PolicyError
 from tailpath.evaluation.engine import Request, Search, one_side
 from tailpath.evaluation.queue import QueueEngine
@@ -66,12 +61,6 @@ class DiscountEngine(QueueEngine):
 
     def missed(self, found: Search, side: int) -> float:
         return 0.0
-
-    def early_bounds(self, found: Search) -> Enclosure:
-        chain, request = self.chain, self.request
-        gamma, off = request.gamma, chain.ssp.probability_error
-        how = gamma, ending_chance(gamma), request.alpha
-        return enclosed(chain, chain.start, *how, self._total, off)
 
     def variance(self, found: Search, mean: float) -> float:
         """A sum over the steps of (c + gamma V(x') - V(x))^2, each discounted twice."""

@@ -15,9 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import Any
 
 from tailpath.analysis.reachability import nature_called
 from tailpath.analysis.robust import Robust, robust
@@ -26,7 +24,6 @@ from tailpath.certify.real_budgets import Least, RealBudgets
 from tailpath.errors import OptionError
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.records import found_once
-from tailpath.model.ssp import Name
 from tailpath.options import check_alpha, takes_alpha, vectorised
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.solvers.exact.layout import budget_policy
@@ -37,15 +34,6 @@ from tailpath.verify.intervals import check_robust_cvar
 
 #: How far apart the bounds of an optimum may be, relatively.
 TOLERANCE = 1e-6
-
-
-class MoreData(NamedTuple):
-    """A choice, the least CVaR if its intervals were narrower, and what that gains."""
-
-    state: Name
-    action: Name
-    cvar: float
-    gain: float
 
 
 @takes_alpha
@@ -235,38 +223,6 @@ class RobustSolution(ByAlpha):
         """
         expected = solve_expected(self.model, nature=self.nature)
         return check_robust_cvar(self, expected, self.alpha if a is None else a)
-
-    def more_data(self, a: float, share: float = 0.5) -> tuple[MoreData, ...]:
-        """Where more data would help: what narrower intervals of one choice would gain.
-
-        Exact, by solving again for each choice with intervals. Four times the observations halve a
-        width.
-
-        Parameters
-        ----------
-        a : float
-            The mass of the worst tail.
-        share : float in (0, 1)
-            What is left of the width, around what was counted.
-
-        Returns
-        -------
-        tuple of MoreData
-            By choice the least CVaR at `a` then, and how much less that is; the most first.
-
-        Examples
-        --------
-        >>> found = tp.solve_cvar_exact(tp.IntervalSSP.around(ssp, 0.5), 0.1).more_data(1)[0]
-        >>> found.action, round(found.cvar, 6), round(found.gain, 6)
-        ('road', 25.0, 1.0)
-        """
-        inside, now = self.model.inside, self.cvar(a)
-        found = []
-        for choice in np.flatnonzero(self.model.rest > 0).tolist():
-            then = replace(self, model=self.model.narrowed(choice, share)).cvar(a)
-            state = inside.states[int(inside.choice_state[choice])]
-            found.append(MoreData(state, inside.choice_name(choice), then, now - then))
-        return tuple(sorted(found, key=lambda change: -change.gain))
 
     @cached_property
     def other(self) -> RobustSolution:
