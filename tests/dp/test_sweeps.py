@@ -65,7 +65,7 @@ def test_of_rows_that_tie_the_first_is_best() -> None:
 
 
 def test_a_walk_that_gains_less_than_a_digit_in_many_rounds_is_given_up() -> None:
-    """40 steps to and fro, as likely either way: 48 rounds gain less than a digit, again and again,
+    """40 steps either way, equally likely: 48 rounds gain less than a digit, again and again,
     though 400 would be enough.
     """
     n = 40
