@@ -165,6 +165,10 @@ def test_the_choice_among_labels_and_rewards(umb):
             "must apply to states, choices or branches",
         ),
         (
+            {"annotations__rewards": {"cost": {"applies-to": [["states"]]}}},
+            "must apply to states, choices or branches",
+        ),
+        (
             {
                 "annotations__rewards": {
                     "cost": {"applies-to": ["branches"], "type": {"type": "string"}}

@@ -226,7 +226,8 @@ class UmbReader:
 
     def _reward(self, alias: str, identifier: str, annotation: Mapping[str, Any]) -> Reward:
         applies = annotation.get("applies-to")
-        if not isinstance(applies, list) or not applies or not {*applies} <= {*_ENTITIES}:
+        known = isinstance(applies, list) and all(entity in _ENTITIES for entity in applies)
+        if not known or not applies:
             raise self._error(
                 "index.json",
                 f"the reward {shorten(alias)!r} must apply to states, choices or branches",
